@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -21,6 +22,9 @@ struct [[nodiscard]] ProgramAnswer {
 // may hold it. A later question reaps it. Throws Error when it does not start.
 [[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline,
                                                       const std::stop_token& stop = {});
+// The same with a question in place of the token: whether the answer is not wanted any more.
+[[nodiscard]] std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline,
+                                                      const std::function<bool()>& is_unwanted);
 
 // The same of a command, which gets the variables that find programs, schedulers and languages, and no others. Throws
 // Error also when it does not end in time.

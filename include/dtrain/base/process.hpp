@@ -29,6 +29,10 @@ struct Spawn {
   int death_signal = 0;
 };
 
+// The group of a child that may have a question for the user: inherit in the foreground of the terminal. In the
+// background it is session: the kernel stops the whole group of a process that reads the terminal from there.
+Spawn::Group group_that_may_ask();
+
 // The child that this command line means: its first word is the program. This program itself is called dtrain.
 Spawn spawn_of(std::vector<std::string> command);
 

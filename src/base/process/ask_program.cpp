@@ -55,6 +55,11 @@ void end(pid_t process) {
 }  // namespace
 
 std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline, const std::stop_token& stop) {
+  return try_asking(std::move(child), deadline, [&] { return stop.stop_requested(); });
+}
+
+std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds deadline,
+                                        const std::function<bool()>& is_unwanted) {
   late_children().reap();
   // In memory rather than a pipe: the child never waits for its reader.
   const FileDescriptor output = memory_file(), errors = memory_file();
@@ -63,7 +68,7 @@ std::optional<ProgramAnswer> try_asking(Spawn child, std::chrono::milliseconds d
   const auto until = std::chrono::steady_clock::now() + deadline;
   const pid_t process = spawn(child);
   for (; !has_ended(process); std::this_thread::sleep_for(kPoll)) {
-    if (stop.stop_requested() || std::chrono::steady_clock::now() > until || is_endless(output) || is_endless(errors)) {
+    if (is_unwanted() || std::chrono::steady_clock::now() > until || is_endless(output) || is_endless(errors)) {
       end(process);
       return std::nullopt;
     }

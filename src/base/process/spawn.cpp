@@ -130,7 +130,14 @@ std::string hint_for(int error, const Path& program) {
   return "begin a script with a line such as #!/bin/sh, or start it through its interpreter: sh FILE";
 }
 
+bool is_in_the_foreground() {
+  const FileDescriptor terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC));
+  return terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp();
+}
+
 }  // namespace
+
+Spawn::Group group_that_may_ask() { return is_in_the_foreground() ? Spawn::Group::inherit : Spawn::Group::session; }
 
 pid_t spawn(const Spawn& child) {
   Pipe report = make_pipe();

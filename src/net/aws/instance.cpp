@@ -11,6 +11,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/releaser.hpp>
+#include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/instance_metadata.hpp>
 
@@ -23,6 +24,7 @@ namespace {
 constexpr auto kInstanceTimeout = std::chrono::milliseconds(1000);
 constexpr auto kContainerTimeout = std::chrono::milliseconds(2000);
 constexpr int kContainerTries = 3;
+constexpr auto kContainerPause = std::chrono::milliseconds(500);  // between two tries
 
 // A part of the URL as libcurl, which will ask it, reads it; empty: it has none, or is no URL.
 std::string part_of(const std::string& url, CURLUPart part) {
@@ -46,11 +48,25 @@ bool may_be_asked(const std::string& url) {
   return std::find(kAllowed.begin(), kAllowed.end(), host) != kAllowed.end();
 }
 
-std::string container_url(const AwsSettings& settings) {
-  if (const auto path = variable_of(settings, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")) {
-    return "http://169.254.170.2" + *path;
+struct ContainerEndpoint {
+  const char* variable;  // that names it
+  std::string url;
+
+  NoCredentials refuse(const std::string& why) const {
+    return NoCredentials(fmt::format("no credentials of the container: {}: {}", url, why),
+                         fmt::format("correct {} or the service that it names, or unset it", variable));
   }
-  return variable_of(settings, "AWS_CONTAINER_CREDENTIALS_FULL_URI").value_or("");
+};
+
+// nullopt: none is configured.
+std::optional<ContainerEndpoint> container_endpoint(const AwsSettings& settings) {
+  constexpr const char *kRelative = "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI",
+                       *kFull = "AWS_CONTAINER_CREDENTIALS_FULL_URI";
+  if (const auto path = variable_of(settings, kRelative)) {
+    return ContainerEndpoint{kRelative, "http://169.254.170.2" + *path};
+  }
+  if (auto url = variable_of(settings, kFull)) return ContainerEndpoint{kFull, std::move(*url)};
+  return std::nullopt;
 }
 
 std::optional<std::string> container_token(const AwsSettings& settings) {
@@ -106,9 +122,10 @@ AwsCredentials credentials_from(std::string_view text, std::string source) {
 }
 
 CredentialsFound container_credentials(const AwsSettings& settings) {
-  const std::string url = container_url(settings);
-  if (url.empty()) return {{}, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set"};
-  if (!may_be_asked(url)) return {{}, fmt::format("{} is neither https nor an address of this machine", url)};
+  const auto endpoint = container_endpoint(settings);
+  if (!endpoint) return {{}, "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI and _FULL_URI are not set"};
+  const std::string& url = endpoint->url;
+  if (!may_be_asked(url)) throw endpoint->refuse("it is neither https nor an address of this machine");
   Exchange request{.url = url,
                    .connect_timeout = kContainerTimeout,
                    .whole_timeout = kContainerTimeout,
@@ -117,14 +134,13 @@ CredentialsFound container_credentials(const AwsSettings& settings) {
   HttpConnections connections;
   ExchangeResult result;
   for (int i = 0; i < kContainerTries; ++i) {
+    if (i > 0) (void)pause_unless_stopped(kContainerPause);
     result = connections.exchange(request);
     if (result.failure.empty() && result.answer.status == 200) {
       return {credentials_from(result.answer.body, "container " + url), {}};
     }
   }
-  return {{},
-          fmt::format("{}: {}", url,
-                      result.failure.empty() ? fmt::format("status {}", result.answer.status) : result.failure)};
+  throw endpoint->refuse(result.failure.empty() ? fmt::format("status {}", result.answer.status) : result.failure);
 }
 
 CredentialsFound instance_credentials(const AwsSettings& settings) {

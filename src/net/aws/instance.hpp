@@ -14,6 +14,8 @@ struct CredentialsFound {
   std::string why_not{};
 };
 
+// Throws NoCredentials where an endpoint is configured and gives none: the machine's own role would be another
+// identity.
 CredentialsFound container_credentials(const AwsSettings& settings);
 CredentialsFound instance_credentials(const AwsSettings& settings);
 // nullopt: not on an instance, or its metadata is switched off.

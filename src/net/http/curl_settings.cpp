@@ -42,6 +42,10 @@ void set_common_options(CURL* curl, const CurlAddress& address) {
   curl_easy_setopt(curl, CURLOPT_URL, address.url.c_str());
   allow_protocols(curl, address);
   curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+#if LIBCURL_VERSION_NUM >= 0x075700
+  // Without it the end of a transfer, a deadline too, waits for the thread that resolves the name.
+  curl_easy_setopt(curl, CURLOPT_QUICK_EXIT, 1L);
+#endif
   curl_easy_setopt(curl, CURLOPT_USERAGENT, "dtrain/" DTRAIN_VERSION);
   const std::string trusted = trusted_certificates(address.ca_bundle);
   if (!trusted.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, trusted.c_str());

@@ -18,7 +18,8 @@ struct CurlAddress {
   std::string ca_bundle{};         // the user's choice of trusted certificates behind AWS_CA_BUNDLE; empty: none
 };
 
-// The URL and the protocols that it may use, the user agent, the trusted certificates, and no signals.
+// The URL and the protocols that it may use, the user agent, the trusted certificates, no signals, and deadlines that
+// hold while the name is resolved (libcurl 7.87 and later).
 void set_common_options(CURL* curl, const CurlAddress& address);
 bool is_untrusted(CURLcode code);   // the server's certificate is not, or the trusted ones cannot be read
 void follow_redirects(CURL* curl);  // a few, as far as the address allows

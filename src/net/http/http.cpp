@@ -48,10 +48,22 @@ bool was_replaced(const PartialFile& part, const ResponseHead& answer) {
   return !part.validator().empty() && !answer.validator.empty() && answer.validator != part.validator();
 }
 
-struct Replaced {};
+// Whether the answer is no continuation of the part: the rest of another version, or bytes of an unknown position.
+bool is_other_rest(const PartialFile& part, const ResponseHead& answer) {
+  if (part.size() == 0) return false;
+  return !answer.offset || (*answer.offset > 0 && was_replaced(part, answer));
+}
 
-// One try: appends to the partial file, or begins it anew when the server sends everything again, or the rest of
-// another version. Throws TooLong where more comes than the file has.
+struct OtherRest {};
+
+// libcurl reads a file:// URL from the offset on, but its answer does not say so.
+bool can_resume(const Download& request, const PartialFile& part) {
+  if (starts_with_ignoring_case(request.url, "file:")) return false;
+  return part.size() > 0 && (!part.validator().empty() || !request.sha256.empty());
+}
+
+// One try: appends to the partial file, or begins it anew when the server sends everything again, or a rest that does
+// not belong to it. Throws TooLong where more comes than the file has.
 TransferResult try_once(const Download& request, PartialFile& part) {
   ResponseHead head;
   bool first = true;
@@ -59,8 +71,8 @@ TransferResult try_once(const Download& request, PartialFile& part) {
       .begin =
           [&](const ResponseHead& answer) {
             head = answer;
-            if (answer.offset > 0 && was_replaced(part, answer)) throw Replaced{};
-            part.begin_at(answer.offset, answer.validator);
+            if (is_other_rest(part, answer)) throw OtherRest{};
+            part.begin_at(answer.offset.value_or(0), answer.validator);
           },
       .write =
           [&](ByteView bytes) {
@@ -74,11 +86,10 @@ TransferResult try_once(const Download& request, PartialFile& part) {
             if (request.size && size > request.size) throw TooLong{size};
             part.write(bytes);
           }};
-  const bool can_resume = part.size() > 0 && (!part.validator().empty() || !request.sha256.empty());
-  if (!can_resume) part.remove();
+  if (!can_resume(request, part)) part.remove();
   try {
     return transfer({request, part.size(), part.validator()}, sink);
-  } catch (const Replaced&) {
+  } catch (const OtherRest&) {
     part.remove();
     return try_once(request, part);
   }

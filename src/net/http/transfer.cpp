@@ -17,6 +17,7 @@ namespace dtrain::net {
 namespace {
 
 constexpr long kStallBytesPerSecond = 100;
+constexpr long kPartialContent = 206;
 
 using Clock = std::chrono::steady_clock;
 
@@ -70,10 +71,11 @@ void complete_head(Exchange& exchange) {
   ResponseHead& head = exchange.result.head;
   curl_easy_getinfo(exchange.curl, CURLINFO_RESPONSE_CODE, &head.status);
   head.validator = exchange.etag.empty() ? exchange.last_modified : exchange.etag;
+  if (!head.offset && head.status != kPartialContent) head.offset = 0;
   curl_off_t length = -1;
   curl_easy_getinfo(exchange.curl, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
   if (exchange.result.total == 0 && length > 0 && head.status < 300) {
-    exchange.result.total = head.offset + static_cast<std::uint64_t>(length);
+    exchange.result.total = head.offset.value_or(0) + static_cast<std::uint64_t>(length);
   }
 }
 
@@ -109,7 +111,7 @@ int on_progress(void* user, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
     }
     if (!download.progress || !exchange.begun) return;
     const std::uint64_t total = download.size ? download.size : exchange.result.total;
-    download.progress(exchange.result.head.offset + exchange.received, total);
+    download.progress(exchange.result.head.offset.value_or(0) + exchange.received, total);
   });
   // curl's own limit looks at an average of seconds, so it notices slowness but sees a standstill late.
   exchange.stalled = exchange.begun && Clock::now() - exchange.last_byte > download.stall_timeout;

@@ -18,8 +18,10 @@ struct TransferRequest {
 
 // What the server's headers said before the first byte came.
 struct ResponseHead {
-  long status = 0;           // 0 for file://
-  std::uint64_t offset = 0;  // where the body's first byte belongs: 0, or the offset that was asked for
+  long status = 0;  // 0 for file://
+  // Position of the body's first byte: 0, or the offset that was asked for. nullopt: a part (status 206) whose position
+  // the server does not say.
+  std::optional<std::uint64_t> offset{};
   std::string content_type;
   std::string validator;  // strong ETag, else Last-Modified, else empty
 };

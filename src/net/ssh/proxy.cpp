@@ -13,14 +13,6 @@
 #include <dtrain/base/process.hpp>
 
 namespace dtrain::net::ssh {
-namespace {
-
-bool is_in_the_foreground() {
-  const FileDescriptor terminal(::open("/dev/tty", O_RDONLY | O_NOCTTY | O_CLOEXEC));
-  return terminal && ::tcgetpgrp(terminal.get()) == ::getpgrp();
-}
-
-}  // namespace
 
 ProxyProcess::ProxyProcess(const std::string& line) {
   int ends[2];
@@ -30,15 +22,14 @@ ProxyProcess::ProxyProcess(const std::string& line) {
   const FileDescriptor far_end(ends[1]);
   ::fcntl(near_end_.get(), F_SETFL, O_NONBLOCK);
   // Its messages and questions belong to the user's terminal, as under ssh. Ctrl-C there begins a stop of the job, for
-  // which the connection is still needed. In the background, where the kernel would stop the whole group because one of
-  // it reads the terminal, the proxy has none.
+  // which the connection is still needed.
   process_ = spawn({.executable = "/bin/sh",
                     .arguments = {"sh", "-c", "exec " + line},
                     .environment = own_environment(),
                     .input = far_end.get(),
                     .output = far_end.get(),
                     .error = STDERR_FILENO,
-                    .group = is_in_the_foreground() ? Spawn::Group::inherit : Spawn::Group::session});
+                    .group = group_that_may_ask()});
 }
 
 ProxyProcess::~ProxyProcess() {

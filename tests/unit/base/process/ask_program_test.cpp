@@ -41,6 +41,11 @@ TEST(AskProgram, EndsOneThatIsNotWantedAnyMore) {
   EXPECT_FALSE(try_asking(shell("sleep 300"), 300s, stop.get_token()));
 }
 
+TEST(AskProgram, EndsOneWhoseAnswerIsNotWantedAnyMore) {
+  int asked = 0;
+  EXPECT_FALSE(try_asking(shell("sleep 300"), 300s, [&] { return ++asked == 3; }));
+}
+
 TEST(AskProgram, EndsOneThatWritesWithoutEnd) { EXPECT_FALSE(try_asking(shell("yes more"), 300s)); }
 
 TEST(AskProgram, PassesNoCredentials) {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <atomic>
 #include <fstream>
-#include <memory>
 #include <thread>
 #include <vector>
 
@@ -13,69 +12,13 @@
 #include <dtrain/net/http_exchange.hpp>
 
 #include "common/set_variable.hpp"
-#include "common/temporary_folder.hpp"
 #include "common/test_server.hpp"
+#include "http_downloads.hpp"
 
 namespace dtrain::net {
 namespace {
 
-class Http : public testing::Test {
- protected:
-  Http() {
-    request.to = folder / "file.bin";
-    request.first_pause = std::chrono::milliseconds(1);
-  }
-
-  void get(std::string_view path) {
-    request.url = server->url(own(path));
-    download(request);
-  }
-  void expect_complete() {
-    EXPECT_EQ(read_file(request.to), content);
-    expect_only({"file.bin"});
-  }
-  void expect_only(std::vector<std::string> names) {
-    std::vector<std::string> found;
-    for (const auto& entry : std::filesystem::directory_iterator(folder.path()))
-      found.push_back(entry.path().filename());
-    std::sort(found.begin(), found.end());
-    EXPECT_EQ(found, names);
-  }
-  int count(std::string_view path) {
-    Download counter;
-    counter.url = server->url("count/" + own(path));
-    counter.to = folder / "count";
-    download(counter);
-    const int times = std::stoi(read_file(counter.to));
-    std::filesystem::remove(counter.to);
-    return times;
-  }
-  // What `get` throws as an E, message and hint.
-  template <typename E>
-  std::string error_of(std::string_view path) {
-    try {
-      get(path);
-    } catch (const E& error) {
-      return std::string(error.what()) + " | " + error.hint();
-    }
-    ADD_FAILURE() << "nothing was thrown";
-    return {};
-  }
-
-  // The path with the test's name behind it: the server counts and misbehaves per path.
-  static std::string own(std::string_view path) {
-    return std::string(path) + "/" + testing::UnitTest::GetInstance()->current_test_info()->name();
-  }
-  static void SetUpTestSuite() { server = std::make_unique<TestServer>(); }
-  static void TearDownTestSuite() { server.reset(); }
-
-  static inline std::unique_ptr<TestServer> server;
-  TemporaryFolder folder;
-  Download request;
-  const std::string content = server_content();
-};
-
-bool holds(const std::string& text, std::string_view part) { return text.find(part) != text.npos; }
+class Http : public HttpDownloads {};
 
 TEST_F(Http, FetchesAFileAndShowsProgress) {
   std::uint64_t last = 0, total = 0;
@@ -98,68 +41,6 @@ TEST_F(Http, KeepsAFileThatIsAlreadyRight) {
 TEST_F(Http, ReplacesAFileThatIsWrong) {
   std::ofstream(request.to) << "other";
   request.size = content.size();
-  get("ok");
-  expect_complete();
-}
-
-TEST_F(Http, ResumesAfterAnEarlyEnd) {
-  get("truncate-once");
-  expect_complete();
-  EXPECT_EQ(count("truncate-once"), 2);
-}
-
-TEST_F(Http, ResumesInALaterRun) {
-  request.attempts = 1;
-  error_of<RemoteError>("truncate-once");
-  expect_only({"file.bin.part", "file.bin.part.from"});
-  std::uint64_t lowest = content.size();
-  request.progress = [&](std::uint64_t done, std::uint64_t) { lowest = std::min(lowest, done); };
-  get("truncate-once");
-  expect_complete();
-  EXPECT_GE(lowest, content.size() / 2);
-}
-
-TEST_F(Http, BeginsAnewWhenTheFileChangedMeanwhile) {
-  get("change-midway");
-  expect_complete();
-}
-
-TEST_F(Http, BeginsAnewWhenTheRestIsOfAnotherVersion) {
-  const std::string other(content.rbegin(), content.rend());
-  for (const std::size_t size : {other.size() / 2, other.size()}) {
-    std::ofstream(folder / "file.bin.part") << other.substr(0, size);
-    std::ofstream(folder / "file.bin.part.from") << server->url(own("version-2-in-any-case")) << "\n\"v1\"\n";
-    get("version-2-in-any-case");
-    expect_complete();
-    std::filesystem::remove(request.to);
-  }
-}
-
-TEST_F(Http, BeginsAnewWhenTheServerIgnoresTheRange) {
-  get("lie-about-ranges");
-  expect_complete();
-}
-
-TEST_F(Http, BeginsAnewWhenTheBeginningIsOfAnotherUrl) {
-  request.attempts = 1;
-  error_of<RemoteError>("truncate-always/other");
-  get("ok");
-  expect_complete();
-}
-
-TEST_F(Http, BeginsAnewWhenThePartialFileWasDamaged) {
-  request.attempts = 1;
-  request.sha256 = sha256_hex(bytes_of(content));
-  error_of<RemoteError>("truncate-once");
-  std::fstream(folder / "file.bin.part", std::ios::in | std::ios::out) << "damage";
-  request.attempts = 4;
-  get("truncate-once");
-  expect_complete();
-}
-
-TEST_F(Http, TakesAPartialFileThatIsWhole) {
-  std::ofstream(folder / "file.bin.part") << content;
-  std::ofstream(folder / "file.bin.part.from") << server->url(own("ok")) << "\n\"v1\"\n";
   get("ok");
   expect_complete();
 }

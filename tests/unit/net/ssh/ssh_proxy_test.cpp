@@ -1,36 +1,16 @@
-#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
-#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <string>
-#include <string_view>
 
+#include "common/at_a_terminal.hpp"
 #include "ssh/proxy.hpp"
 
 namespace dtrain::net::ssh {
 namespace {
-
-// Whether act() is true in a process of its own, in the foreground of a new terminal where somebody has typed.
-template <typename Act>
-bool at_a_terminal(std::string_view typed, const Act& act) {
-  const FileDescriptor master(::posix_openpt(O_RDWR | O_NOCTTY));
-  if (::grantpt(master.get()) != 0 || ::unlockpt(master.get()) != 0) return false;
-  const FileDescriptor terminal(::open(::ptsname(master.get()), O_RDWR | O_NOCTTY));
-  if (::write(master.get(), typed.data(), typed.size()) != static_cast<ssize_t>(typed.size())) return false;
-  const pid_t process = ::fork();
-  if (process == 0) {
-    ::setsid();
-    ::_exit(::ioctl(terminal.get(), TIOCSCTTY, 0) == 0 && act() ? 0 : 1);
-  }
-  int status = -1;
-  ::waitpid(process, &status, 0);
-  return status == 0;
-}
 
 // What comes within a few seconds.
 std::string read_from(int socket) {
