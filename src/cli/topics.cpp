@@ -185,9 +185,11 @@ Ctrl-C, SIGTERM and SIGHUP stop a job as `dtrain stop` does, wherever its
 coordinator runs; a second signal ends it at once. `train` exits with 75 once a
 checkpoint is saved, else with 130, 143 or 129, by the signal. Programs of `launch`
 save by themselves: it exits with 130, 143 or 129 after a signal, and with 75 after
-`dtrain stop`. A reader of the output that goes away (`| head`) stops a job, too. A
-host whose starter receives a request to end (scancel, qdel, a time limit with a
-warning) leaves the job at its next step. An elastic job outlives its coordinator
+`dtrain stop`. A reader of the output that goes away (`| head`) stops a job, too. So
+do the warnings of a scheduler, SIGUSR1, SIGUSR2 and SIGXCPU (`qsub -notify`, s_rt,
+s_cpu, `sbatch --signal=USR2@120`), however often they come. A host whose starter
+receives a request to end (scancel, a warning, `qdel` of a job that was submitted with
+`qsub -notify`) leaves the job at its next step. An elastic job outlives its coordinator
 with local, ssh, agents, folder and kubernetes, and with mpi and -H. On hosts that a
 scheduler granted, all processes end when the coordinator does, because the scheduler
 takes the hosts back.

@@ -5,6 +5,7 @@ import pathlib
 import signal
 import socket
 import threading
+import time
 
 from world import World, alive, children, eventually, send_signal
 
@@ -89,6 +90,55 @@ def test_second_signal_to_an_agent(world: World):
     send_signal(agent, signal.SIGTERM)
     eventually(lambda: not alive(agent) and not alive(worker), "both are gone", 20, job=job)
     job.wait_members("w1").expect_undisturbed_bits()
+
+
+def by_mpirun_here(world: World):
+    """A job whose agents a stand-in for mpirun starts on this machine: each has a supervisor."""
+    folder = world.folder / "programs"
+    folder.mkdir()
+    (folder / "mpirun").write_text('#!/bin/sh\n[ "$1" = --version ] && echo HYDRA && exit\nshift 4\nexec "$@"\n')
+    (folder / "mpirun").chmod(0o755)
+    world.environment["PATH"] = f"{folder}:{world.environment['PATH']}"
+    return world.job(launcher="mpi").start().wait_running()
+
+
+def signal_all(world: World, agent: int, number: int) -> None:
+    """The agent, and a moment later its supervisor, which passes the signal on."""
+    supervisor = next(pid for pid in world.processes() if agent in children(pid))
+    send_signal(agent, number)
+    time.sleep(0.02)
+    send_signal(supervisor, number)
+
+
+def test_one_signal_to_all_processes_of_a_host(world: World):
+    """A scheduler signals the supervisor as well: it is one notice, and a worker in a step of 2 s leaves after it."""
+    job = by_mpirun_here(world)
+    for number in (signal.SIGTERM, signal.SIGUSR2, signal.SIGXCPU):
+        agent, worker = agent_of(world, job, "w2"), job.training()["w2"]
+        send_signal(worker, signal.SIGSTOP)
+        signal_all(world, agent, number)
+        time.sleep(2)
+        assert alive(worker), f"signal {number} ended the worker before its step did"
+        send_signal(worker, signal.SIGCONT)
+        job.wait_members("w1")
+        eventually(lambda: not alive(agent), "the agent is gone", 30, job=job)
+        assert not [event for event in job.events() if event["event"] in ("failed", "freeze")]
+        job.hosts_command("remove", "w2")
+        job.hosts_command("add", "w2")
+        job.wait_running()
+    job.expect_undisturbed_bits()
+
+
+def test_a_warning_to_the_coordinator(world: World):
+    """SIGUSR2, SIGUSR1 and SIGXCPU, also more than once, save and end the job with 75."""
+    job = world.job()
+    for number in (signal.SIGUSR2, signal.SIGUSR1, signal.SIGXCPU):
+        job.start("--resume").wait_running()
+        for _ in range(3):
+            send_signal(job.process.pid, number)
+            time.sleep(0.4)
+        assert job.wait() == 75, job.said()
+    job.start("--resume").wait_running().expect_undisturbed_bits()
 
 
 def test_too_few_left(world: World):

@@ -1,14 +1,22 @@
-// SIGINT, SIGTERM and SIGHUP as a question that long work asks between steps.
+// SIGINT, SIGTERM, SIGHUP and a scheduler's warnings as a question that long work asks between steps.
 #pragma once
+
+#include <signal.h>
 
 #include <chrono>
 #include <limits>
 
 namespace dtrain {
 
-// The first `heard` signals are counted, the next of the same kind ends the process as if unhandled. SIGHUP counts as
-// the first signal only, and stays ignored where the process was started so (nohup). The same signal again within 0.3 s
-// is the same request.
+// SIGUSR1, SIGUSR2 and SIGXCPU, by which a scheduler announces the end of a job (`qsub -notify`, s_rt, s_cpu,
+// `sbatch --signal`). A scheduler and the kernel repeat them, so a repetition is no new request.
+[[nodiscard]] bool is_warning(int signal);
+// SIGINT, SIGTERM, SIGHUP and the warnings.
+[[nodiscard]] sigset_t all_stop_signals();
+
+// The first `heard` signals are counted, the next of the same kind ends the process as if unhandled. SIGHUP and the
+// warnings count as the first signal only, and stay ignored where the process was started so (nohup). The same signal
+// again within 0.3 s is the same request.
 void watch_stop_signals(int heard = 1);
 inline constexpr int kEverySignal = std::numeric_limits<int>::max();  // `heard` where none ends the process
 // From now on the first signal ends the process as if unhandled: before long work that asks no more and may be lost.

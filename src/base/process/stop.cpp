@@ -3,6 +3,7 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cerrno>
 #include <csignal>
@@ -10,6 +11,7 @@
 #include <cstring>
 #include <ctime>
 #include <initializer_list>
+#include <iterator>
 #include <thread>
 
 namespace dtrain {
@@ -19,6 +21,8 @@ constexpr std::chrono::milliseconds kPauseSlice{50};  // within which a pause se
 
 // Programs such as timeout(1) signal their child and then its process group: it is one request.
 constexpr std::int64_t kOneRequest = 300'000'000;  // nanoseconds
+
+constexpr int kWarnings[] = {SIGUSR1, SIGUSR2, SIGXCPU};
 
 // What handlers use.
 volatile std::sig_atomic_t first_signal = 0, last_signal = 0, count = 0, limit = 1;
@@ -47,7 +51,7 @@ void answer() {
 // A terminal that closes may send SIGHUP twice, by the kernel and by the shell, and each line without a reader sends
 // SIGPIPE: it is one request.
 void remember(int signal) {
-  const bool only_begins = signal == SIGHUP || signal == SIGPIPE;
+  const bool only_begins = signal == SIGHUP || signal == SIGPIPE || is_warning(signal);
   if (only_begins ? first_signal != 0 : is_same_request(signal)) return;
   if (ends_next[signal] != 0) {
     std::signal(signal, SIG_DFL);
@@ -74,6 +78,16 @@ void remember_if_unread(int signal) {
 
 }  // namespace
 
+bool is_warning(int signal) { return std::ranges::find(kWarnings, signal) != std::end(kWarnings); }
+
+sigset_t all_stop_signals() {
+  sigset_t signals;
+  ::sigemptyset(&signals);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) ::sigaddset(&signals, signal);
+  for (const int signal : kWarnings) ::sigaddset(&signals, signal);
+  return signals;
+}
+
 bool is_ignored(int signal) {
   struct sigaction action {};
   sigaction(signal, nullptr, &action);
@@ -84,11 +98,15 @@ void watch_stop_signals(int heard) {
   limit = heard;
   for (int signal : {SIGINT, SIGTERM}) watch_stop_signal(signal);
   if (!is_ignored(SIGHUP)) watch_stop_signal(SIGHUP);
+  for (const int signal : kWarnings) {
+    if (!is_ignored(signal)) watch_stop_signal(signal);
+  }
 }
 
 void end_at_stop_signals() {
-  for (int signal : {SIGINT, SIGTERM, SIGHUP}) {
-    if (!is_ignored(signal)) std::signal(signal, SIG_DFL);
+  const sigset_t signals = all_stop_signals();
+  for (int signal = 1; signal < NSIG; ++signal) {
+    if (::sigismember(&signals, signal) == 1 && !is_ignored(signal)) std::signal(signal, SIG_DFL);
   }
 }
 

@@ -28,6 +28,7 @@
 #include "admission_check.hpp"
 #include "follower.hpp"
 #include "spot_notice.hpp"
+#include "stop_requests.hpp"
 #include "surroundings.hpp"
 #include "wire.hpp"
 #include "worker_memory.hpp"
@@ -109,9 +110,7 @@ class Agent {
   // Blocks the signals for good and reads them from a descriptor: they may come more than once, as the signal of a
   // parent's death does for each of its threads, and none may cut the end short.
   void catch_stop_signals() {
-    sigset_t signals;
-    ::sigemptyset(&signals);
-    for (const int signal : {SIGINT, SIGTERM, SIGUSR1, SIGHUP}) ::sigaddset(&signals, signal);
+    const sigset_t signals = all_stop_signals();
     ::sigprocmask(SIG_BLOCK, &signals, nullptr);
     stop_signals_ = FileDescriptor(::signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK));
     loop_.when_readable(stop_signals_.get(), [this] {
@@ -121,24 +120,25 @@ class Agent {
     });
   }
 
-  // The death of the parent sends a signal for each of its threads: together they are one notice. Where the parent was
-  // the coordinator, its connection has closed by then.
+  // A signal of the parent counts after a moment: the same signal may come directly in between, and where the parent
+  // was the coordinator and died, its connection has closed by then.
   void hear_signal(const signalfd_siginfo& heard) {
     const int signal = static_cast<int>(heard.ssi_signo);
-    if (static_cast<pid_t>(heard.ssi_pid) != parent_) return on_signal(signal);
+    if (static_cast<pid_t>(heard.ssi_pid) != parent_) return on_signal(signal, SignalSource::other);
     loop_.after(kParentsEnd, [this, signal] {
-      const bool is_dead = ::getppid() != parent_;
-      if (!is_dead || !(noticed_ || is_ending())) on_signal(signal);
+      if (::getppid() == parent_) return on_signal(signal, SignalSource::parent);
+      if (!is_ending()) on_signal(signal, SignalSource::parents_death);
     });
   }
 
-  // The first signal is a notice, so that workers leave at the next step. The second one ends the agent at once, as
-  // each does while workers save.
-  void on_signal(int signal) {
-    if (stage_ == Stage::saving) return end_workers();
+  // The first request is a notice, so that workers leave at the next step. A further one ends the agent at once, as
+  // each does while workers save, except for a warning.
+  void on_signal(int signal, SignalSource source) {
+    const StopRequest request = stop_requests_.hear(signal, source);
+    if (request == StopRequest::repeated) return;
+    if (stage_ == Stage::saving && !is_warning(signal)) return end_workers();
     if (is_ending()) return;
-    const bool first = !std::exchange(noticed_, true);
-    if (!first || !joined_ || signal == SIGHUP) return end("a stop signal");
+    if (request == StopRequest::further || !joined_ || signal == SIGHUP) return end("a stop signal");
     give_notice({true, fmt::format("its agent got signal {}", signal)});
   }
 
@@ -332,10 +332,10 @@ class Agent {
   std::map<WorkerId, std::ptrdiff_t> left_out_;  // lines of output that were dropped
   std::optional<SpotWatch> spot_watch_;
   std::optional<net::EndNotice> final_notice_;
+  StopRequests stop_requests_;
   Stage stage_ = Stage::working;
   std::string end_reason_;
   bool joined_ = false;            // some coordinator has welcomed this agent
-  bool noticed_ = false;           // a stop signal has come
   bool coordinator_gone_ = false;  // for good: no last message can reach one
 };
 

@@ -11,6 +11,7 @@
 
 #include <dtrain/base/daemon.hpp>
 #include <dtrain/base/process.hpp>
+#include <dtrain/base/stop.hpp>
 #include <dtrain/base/wait_status.hpp>
 
 namespace dtrain::job {
@@ -21,13 +22,6 @@ using namespace std::chrono_literals;
 constexpr auto kReapTime = 2s;
 constexpr auto kAgentLook = 500ms;
 constexpr timespec kWait{.tv_sec = 0, .tv_nsec = 100'000'000};
-
-sigset_t passed_on() {
-  sigset_t signals;
-  ::sigemptyset(&signals);
-  for (const int signal : {SIGTERM, SIGINT, SIGHUP, SIGUSR1}) ::sigaddset(&signals, signal);
-  return signals;
-}
 
 void pass_signals_on(pid_t agent, const sigset_t& signals) {
   while (!has_ended(agent)) {
@@ -46,7 +40,7 @@ void wait_for_spared(const std::string& mark) {
 }  // namespace
 
 std::optional<ExitCode> supervise_agent(const std::string& mark, const std::string& spared_mark) {
-  const sigset_t signals = passed_on();
+  const sigset_t signals = all_stop_signals();
   sigset_t before;
   ::sigprocmask(SIG_BLOCK, &signals, &before);
   const pid_t parent = ::getpid(), agent = fork_process();

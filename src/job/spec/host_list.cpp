@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <chrono>
 #include <system_error>
 
@@ -124,6 +125,32 @@ StartingHosts registered(const config::JobOptions& options, bool chose_number) {
   return chosen_from(fmt::format("cluster {}", registry.cluster), text, options, chose_number);
 }
 
+StartingHosts kept_hosts(const Path& existing) {
+  StartingHosts hosts;
+  hosts.text = read_file(existing);
+  hosts.list = parsed(existing, hosts.text);
+  hosts.kept = true;
+  return hosts;
+}
+
+// A host of the list that the allocation lacks; null: it has all.
+const elastic::HostLine* first_not_granted(const launcher::Allocation& allocation, const elastic::HostList& list) {
+  const auto missing = std::ranges::find_if(list.hosts, [&](const elastic::HostLine& host) {
+    return std::ranges::find(allocation.hosts, host.name, &launcher::GrantedHost::name) == allocation.hosts.end();
+  });
+  return missing == list.hosts.end() ? nullptr : &*missing;
+}
+
+// A scheduler gives a job that it requeues other hosts, where the kept list is of no use. Empty: the list is kept.
+std::string refusal_of_kept(const config::JobOptions& options, const elastic::HostList& list) {
+  if (!options.has_granted_hosts() || options.hostfile) return "";
+  const auto allocation = launcher::find_allocation(environment);
+  const elastic::HostLine* const missing = allocation ? first_not_granted(*allocation, list) : nullptr;
+  if (!missing) return "";
+  return fmt::format("{} granted this job other hosts than those of the kept list, which has {}",
+                     launcher::scheduler_name(allocation->scheduler), missing->name);
+}
+
 StartingHosts numbered(int count) {
   StartingHosts hosts;
   for (int i = 1; i <= count; ++i) hosts.text += fmt::format("worker{}\n", i);
@@ -173,12 +200,11 @@ void give_slots(StartingHosts& hosts, int slots) {
 
 StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number, bool resume) {
   const Path existing = JobFolder{options.folder}.hosts();
+  std::string note;
   if (resume && !options.reset_hosts && file_exists(existing)) {
-    StartingHosts hosts;
-    hosts.text = read_file(existing);
-    hosts.list = parsed(existing, hosts.text);
-    hosts.kept = true;
-    return hosts;
+    StartingHosts hosts = kept_hosts(existing);
+    note = refusal_of_kept(options, hosts.list);
+    if (note.empty()) return hosts;
   }
   StartingHosts hosts =
       options.hostfile ? chosen_from(*options.hostfile, text_of_host_file(*options.hostfile), options, chose_number)
@@ -186,6 +212,7 @@ StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number,
       : options.has_granted_hosts() ? granted(options, chose_number)
                                     : numbered(options.hosts);
   if (options.slots > 1) give_slots(hosts, options.slots);
+  hosts.note = note;
   return hosts;
 }
 
@@ -197,6 +224,7 @@ void create_job_files(const JobFolder& folder, const StartingHosts& hosts, bool 
     reporter.note(fmt::format("Kept worker host file {} with {}; --reset-hosts makes it anew", folder.hosts().string(),
                               count_text(hosts.list.hosts.size(), "host")));
   } else {
+    if (!hosts.note.empty()) reporter.note(hosts.note);
     write_file_atomic(folder.hosts(), hosts.text);
     reporter.note(fmt::format("Created worker host file {}", folder.hosts().string()));
   }

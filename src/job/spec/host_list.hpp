@@ -22,12 +22,13 @@ struct StartingHosts {
   elastic::HostList list;
   std::string text;   // what host_worker will hold
   bool kept = false;  // true: it already holds it
+  std::string note;   // why an existing host_worker is not kept with --resume; may be empty
 };
 
-// The initial hosts: an existing host_worker with --resume, unless --reset-hosts is given; otherwise the first -n lines
-// of -H; without -H the hosts of the batch job, if a process starter is used; otherwise worker1, worker2, ... Throws
-// UsageError if there are fewer than -n hosts, none, or invalid lines. Writes nothing. `chose_number`: the user gave
-// -n.
+// The initial hosts: an existing host_worker with --resume, unless --reset-hosts is given or it has a host that the
+// scheduler of this batch job did not grant; otherwise the first -n lines of -H; without -H the hosts of the batch job,
+// if a process starter is used; otherwise worker1, worker2, ... Throws UsageError if there are fewer than -n hosts,
+// none, or invalid lines. Writes nothing. `chose_number`: the user gave -n.
 StartingHosts choose_hosts(const config::JobOptions& options, bool chose_number, bool resume);
 
 // Adds slots= to lines without it.

@@ -17,7 +17,7 @@ class StopTest : public testing::Test {
  protected:
   void TearDown() override {
     reset_stop_signal();
-    for (int signal : {SIGINT, SIGTERM, SIGHUP}) std::signal(signal, SIG_DFL);
+    for (int signal : {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGUSR2, SIGXCPU}) std::signal(signal, SIG_DFL);
   }
 };
 
@@ -92,6 +92,30 @@ TEST_F(StopTest, HangUpsAreOneRequestHoweverOftenTheyCome) {
   EXPECT_EQ(stop_signals(), 1);
   std::raise(SIGINT);
   EXPECT_EQ(stop_signals(), 2);
+}
+
+// As `qsub -notify`, s_rt, s_cpu and `sbatch --signal` send them.
+TEST_F(StopTest, ASchedulersWarningIsOneRequestHoweverOftenItComes) {
+  for (const int signal : {SIGUSR1, SIGUSR2, SIGXCPU}) {
+    const auto warned = [signal] {
+      watch_stop_signals();
+      for (int i = 0; i < 2; ++i) {
+        std::raise(signal);
+        std::this_thread::sleep_for(kNextRequest);
+      }
+      const bool begun = stop_signal() == signal && stop_signals() == 1;
+      std::raise(SIGTERM);
+      ::_exit(begun && stop_signals() == 2 ? 0 : 1);
+    };
+    EXPECT_EXIT(warned(), testing::ExitedWithCode(0), "") << signal;
+  }
+}
+
+TEST_F(StopTest, AWarningIsIgnoredWhereItWas) {
+  std::signal(SIGUSR2, SIG_IGN);
+  watch_stop_signals();
+  std::raise(SIGUSR2);
+  EXPECT_EQ(stop_signal(), 0);
 }
 
 TEST_F(StopTest, AHangUpIsIgnoredWhereItWas) {

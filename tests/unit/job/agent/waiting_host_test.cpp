@@ -22,6 +22,7 @@ class LeaveFolderTest : public ::testing::Test {
  protected:
   LeaveFolderTest() : process_(::fork()) {
     if (process_ == 0) {
+      ::signal(SIGUSR1, SIG_DFL);
       for (;;) ::pause();
     }
     ::setenv("XDG_CACHE_HOME", folder_.path().c_str(), 1);

@@ -151,6 +151,36 @@ TEST_F(GrantedHostsTest, AreNotAskedForWhereAFileNamesHosts) {
   EXPECT_EQ(chosen(), Names{"w1"});
 }
 
+// A requeued job gets others.
+TEST_F(GrantedHostsTest, ReplaceTheKeptOnesOfAnotherGrant) {
+  write_file_atomic(folder_ / "host_worker", "h2\nh3\n");
+  const StartingHosts others = choose_hosts(options_, false, true);
+  EXPECT_EQ(others.text, "h1 slots=2\nh2 slots=2\n");
+  EXPECT_FALSE(others.kept);
+  EXPECT_EQ(others.note, "Grid Engine granted this job other hosts than those of the kept list, which has h3");
+}
+
+TEST_F(GrantedHostsTest, LeaveTheKeptOnesThatAreAmongThem) {
+  write_file_atomic(folder_ / "host_worker", "h2\n");
+  const StartingHosts kept = choose_hosts(options_, false, true);
+  EXPECT_EQ(kept.text, "h2\n");
+  EXPECT_TRUE(kept.kept);
+  EXPECT_EQ(kept.note, "");
+}
+
+TEST_F(GrantedHostsTest, LeaveTheKeptOnesWhereAFileNamesHosts) {
+  hosts("h3\n");
+  write_file_atomic(folder_ / "host_worker", "h3\n");
+  EXPECT_TRUE(choose_hosts(options_, false, true).kept);
+}
+
+TEST_F(GrantedHostsTest, LeaveTheKeptOnesOutsideOfAJob) {
+  ::unsetenv("PE_HOSTFILE");
+  options_.launcher = config::Launcher::mpi;
+  write_file_atomic(folder_ / "host_worker", "h3\n");
+  EXPECT_EQ(chosen(false, true), Names{"h3"});
+}
+
 TEST_F(GrantedHostsTest, AreMissedOutsideOfAJob) {
   ::unsetenv("PE_HOSTFILE");
   options_.launcher = config::Launcher::mpi;
