@@ -1,4 +1,4 @@
-# Made by `dtrain completion bash`.
+# Made by `dtrain completion bash`; `source <(dtrain completion bash)` loads it.
 # shellcheck shell=bash
 _dtrain_files() {  # only names: -o filenames would hold for other words too
   local IFS=$'\n'
@@ -1138,6 +1138,10 @@ _dtrain() {
     none) COMPREPLY=() ;;
     files) _dtrain_files "$current" ;;
     *)
+      if [[ -z $quote && $current == \~/* ]]; then current=$HOME/${current:2}; fi
+      for i in "${!words[@]}"; do
+        if [[ ${words[i]} == \~/* ]]; then words[i]=$HOME/${words[i]:2}; fi
+      done
       line=$(printf '%s\n' "${words[@]}")
       mapfile -t COMPREPLY < <("${words[0]}" help --complete "$kind" --word "$current" \
         --complete-line "$line" 2>/dev/null)

@@ -1,9 +1,15 @@
-# Made by `dtrain completion fish`.
+# Made by `dtrain completion fish`; `dtrain completion fish | source` loads it.
 function __dtrain_local
     set -l words (commandline -opc)
-    set -l word (string unescape -- (commandline -ct))
-    set -l line (string join \n -- $words | string collect)
-    $words[1] help --complete $argv[1] --word "$word" --complete-line "$line" 2>/dev/null
+    set -l word (string replace -r '^--[a-z0-9-]+=' '' -- (string unescape -- (commandline -ct)))
+    set -l line (string join \n -- (string replace -r '^~/' "$HOME/" -- $words) | string collect)
+    if not string match -q '~/*' -- $word
+        $words[1] help --complete $argv[1] --word "$word" --complete-line "$line" 2>/dev/null
+        return
+    end
+    set -l home (string escape --style=regex -- "$HOME/")
+    $words[1] help --complete $argv[1] --word "$HOME/"(string sub -s 3 -- $word) --complete-line "$line" 2>/dev/null |
+        string replace -r "^$home" '~/'
 end
 
 # Whether a value follows the option $argv[2] of the command $argv[1].
@@ -1826,7 +1832,7 @@ complete -c dtrain -n "__dtrain_at 'cluster template'" -l show-config -d 'print 
 complete -c dtrain -n "__dtrain_at 'cluster template'" -s h -l help -d 'show the help; a command with many options explains the first ones'
 complete -c dtrain -n "__dtrain_at 'cluster template'" -l help-all -d 'show the help with every option explained'
 complete -c dtrain -n "__dtrain_at 'cluster template'" -l version -d 'print the version and exit; with --verbose or --json also compiler, kernels and libraries'
-complete -c dtrain -n "__dtrain_at 'cluster iam-policy'" -l region -x -d 'region to which the rights are limited (default all regions)'
+complete -c dtrain -n "__dtrain_at 'cluster iam-policy'" -l region -x -d 'region to which the rights are limited (default all regions of the partition that AWS_REGION or the profile names)'
 complete -c dtrain -n "__dtrain_at 'cluster iam-policy'" -l for -x -a 'user head worker' -d 'holder of the rights: a user of the cluster commands, the head of a cluster (as the role of `up --elastic-role` has them), or with --heal a worker, which starts a lost head again'
 complete -c dtrain -n "__dtrain_at 'cluster iam-policy'" -l permissions-boundary -x -d 'let the user make the role of a head only with this policy as its permissions boundary (default none)'
 complete -c dtrain -n "__dtrain_at 'cluster iam-policy'" -l pass-role -x -d 'role of the account that the user may give to machines: of --elastic-role PROFILE, or of --service-role and --instance-profile for EMR (default EMR\'s usual roles); may be repeated'

@@ -5,13 +5,13 @@
 # files (cifar-10-batches-bin); without it the script downloads them. If a run is interrupted, run the script again: it
 # continues where it stopped.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-folder=${1:-build/cifar10-resnet20}
+top=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+folder=${1:-$top/build/cifar10-resnet20}
 from=${2:-}
-dtrain=${DTRAIN:-build/release/dtrain}
-[ -x "$dtrain" ] || dtrain=build/quick/dtrain
+dtrain=${DTRAIN:-$top/build/release/dtrain}
+[ -x "$dtrain" ] || dtrain=$top/build/quick/dtrain
 epochs=28
-[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }
+[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash $top/examples/quickstart.sh'" >&2; exit 1; }
 
 "$dtrain" data prepare cifar10 --out "$folder/data" ${from:+--from "$from"}
 

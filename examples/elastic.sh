@@ -5,13 +5,13 @@
 # Writes data, model, job folder and picture to FOLDER (default: build/elastic). This script made examples/elastic.svg,
 # which README.md shows. EPOCHS and PAUSE change the length of the run.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-folder=${1:-build/elastic}
-dtrain=${DTRAIN:-build/release/dtrain}
-[ -x "$dtrain" ] || dtrain=build/quick/dtrain
+top=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+folder=${1:-$top/build/elastic}
+dtrain=${DTRAIN:-$top/build/release/dtrain}
+[ -x "$dtrain" ] || dtrain=$top/build/quick/dtrain
 epochs=${EPOCHS:-26}
 pause=${PAUSE:-8} # seconds between two changes
-[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash examples/quickstart.sh'" >&2; exit 1; }
+[ -x "$dtrain" ] || { echo "$dtrain does not exist: build it with 'bash $top/examples/quickstart.sh'" >&2; exit 1; }
 
 main() {
   "$dtrain" data prepare shapes --out "$folder/data"

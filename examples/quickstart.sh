@@ -5,16 +5,18 @@
 # Writes the data and the model to FOLDER (default: build/quickstart). You can run it again: it skips finished steps,
 # but trains from the start.
 set -euo pipefail
-cd "$(dirname "${BASH_SOURCE[0]}")/.."
-folder=${1:-build/quickstart}
-dtrain=build/quick/dtrain
+here=$PWD
+top=$(realpath "$(dirname "${BASH_SOURCE[0]}")/..")
+folder=$(realpath -m "${1:-$top/build/quickstart}")
+dtrain=$top/build/quick/dtrain
+cd "$top"
 epochs=8
 
 main() {
   say "1/4 Installing missing packages"
   packaging/install-deps.sh build
 
-  say "2/4 Building (for this machine alone; a few minutes on 2 cores the first time; log: build/quickstart-build.log)"
+  say "2/4 Building (for this machine alone; a few minutes on 2 cores the first time; log: $(shown "$top/build/quickstart-build.log"))"
   build
 
   say "3/4 Drawing the data set 'shapes' (10 classes of small pictures)"
@@ -41,13 +43,21 @@ build() {
 }
 
 what_next() {
+  local program model
+  program=$(shown "$dtrain") model=$(shown "$folder/model/shapes")
   say "Next steps"
   cat <<EOF
-  inspect the checkpoint       $dtrain inspect $folder/model/shapes --load-epoch $epochs
-  export it to ONNX            $dtrain export $folder/model/shapes --load-epoch $epochs --to onnx --out shapes.onnx
-  train on CIFAR-10 (170 MB)   bash examples/cifar10-resnet20.sh
-  list all commands            $dtrain help
+  inspect the checkpoint       $program inspect $model --load-epoch $epochs
+  export it to ONNX            $program export $model --load-epoch $epochs --to onnx --out shapes.onnx
+  train on CIFAR-10 (170 MB)   bash $(shown "$top/examples/cifar10-resnet20.sh")
+  list all commands            $program help
 EOF
+}
+
+shown() {  # shown PATH: as the shell takes it where the user stands, short in the checkout
+  local base=/dev/null
+  if [ "$here" = "$top" ]; then base=$top; fi
+  printf %q "$(realpath -m --relative-base="$base" "$1")"
 }
 
 say() { printf '\n== %s\n' "$*"; }

@@ -16,6 +16,7 @@ out=${2:-$source_dir/build}
 mkdir -p "$out"
 out=$(realpath "$out")
 readonly loader=ld-linux-x86-64.so.2
+readonly header_only=(nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libasio-dev libxxhash-dev)  # Debian's packages
 
 main() {
   local tool name
@@ -67,16 +68,21 @@ make_launcher() {
   c++ -std=c++20 -O2 -static -s -o "$tree/dtrain" "$source_dir/packaging/launcher.cpp"
 }
 
-copy_licences() {  # the licences of dtrain and of each distribution package that has a library in the bundle
-  local path package file
+copy_licences() {  # the licences of dtrain, of the headers compiled into it and of each package that has a library here
+  local path package
   install -m 644 "$source_dir/LICENSE" "$tree/LICENSE"
   install -D -m 644 "$source_dir/src/plot/font/LICENSE" "$tree/share/licenses/dejavu-font"
   command -v dpkg-query >/dev/null || return 0
+  for package in "${header_only[@]}"; do copy_licence_of "$package"; done
   while read -r _ path; do
     package=$(owner_of "$path")
-    file=/usr/share/doc/$package/copyright
-    if [ -n "$package" ] && [ -f "$file" ]; then install -D -m 644 "$file" "$tree/share/licenses/$package"; fi
+    if [ -n "$package" ]; then copy_licence_of "$package"; fi
   done < <(ldd "$build/dtrain" | libraries)
+}
+
+copy_licence_of() {  # copy_licence_of PACKAGE
+  local file=/usr/share/doc/$1/copyright
+  if [ -f "$file" ]; then install -D -m 644 "$file" "$tree/share/licenses/$1"; fi
 }
 
 owner_of() {  # owner_of FILE: its package; where /lib is a link to /usr/lib, dpkg knows only one of the two names

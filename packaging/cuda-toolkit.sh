@@ -17,17 +17,21 @@ main() {
   nvidia_packages
 }
 
-own_toolkit() {  # as packaging/cmake/Cuda.cmake looks for it, with the headers of cuDNN
+own_toolkit() {  # with the parts and the versions that packaging/cmake/Cuda.cmake looks for
   local root
   for root in "${CUDA_PATH:-/usr/local/cuda}" "$(dirname "$(dirname "$(command -v nvcc || echo /none/none/none)")")"; do
-    if [ -x "$root/bin/nvcc" ] && has_cudnn "$root"; then echo "$root"; return; fi
+    if [ -x "$root/bin/nvcc" ] && has_runtime "$root" && has_cudnn "$root"; then echo "$root"; return; fi
   done
 }
 
-has_cudnn() {
+has_runtime() { grep -qE 'define CUDART_VERSION +13' "$1/include/cuda_runtime_api.h" 2>/dev/null; }
+
+has_cudnn() {  # the first place that has its headers decides, as for Cuda.cmake
   local place
-  for place in "$1/include" "$1/../cudnn/include" /usr/include /usr/local/include /usr/include/x86_64-linux-gnu; do
-    [ ! -f "$place/cudnn.h" ] || return 0
+  for place in "$1/include" "$1/../cudnn/include" /usr/include/x86_64-linux-gnu /usr/local/include /usr/include; do
+    [ -f "$place/cudnn.h" ] || continue
+    grep -qE 'define CUDNN_MAJOR +9' "$place/cudnn_version.h" 2>/dev/null
+    return
   done
   return 1
 }

@@ -4,12 +4,15 @@
 #   build  to compile dtrain and make the relocatable bundle
 #   test   build, and what tests/run.sh needs
 #   all    test, and what tests/run.sh --all needs
-# Works on Debian and Ubuntu (apt), Fedora and RHEL (dnf). You can run it again: it installs missing packages only.
+# Works on Debian 12 and newer, Ubuntu 24.04 and newer (apt), and Fedora (dnf). You can run it again: it installs missing
+# packages only.
 set -euo pipefail
 
 # group | apt name | dnf name ('-' where the distribution has none or always installs it)
 packages='
 build|g++|gcc-c++
+build|-|glibc-static
+build|-|libstdc++-static
 build|cmake|cmake
 build|ninja-build|ninja-build
 build|ccache|ccache
@@ -76,6 +79,7 @@ test|gridengine-master|-
 test|gridengine-exec|-
 test|gridengine-client|-
 all|libclang-rt-dev|compiler-rt
+all|libomp-dev|libomp-devel
 all|debootstrap|debootstrap
 all|qemu-system-x86|qemu-system-x86
 all|seabios|-
@@ -117,7 +121,7 @@ install_apt() {
   [ ${#missing[@]} -gt 0 ] || return 0
   as_root retry apt-get update -qq
   for name in "${missing[@]}"; do
-    if apt-cache show "$name" >/dev/null 2>&1; then known+=("$name"); else note "skipping $name: this distribution does not have it"; fi
+    if apt-cache show "$name" >/dev/null 2>&1; then known+=("$name"); else note_absent "$name"; fi
   done
   [ ${#known[@]} -gt 0 ] || return 0
   note "installing ${known[*]}"
@@ -136,12 +140,17 @@ answer_grid_engine() {  # its packages ask for the host name of a master; the ho
 }
 
 install_dnf() {
-  local missing=() name
-  for name in "$@"; do rpm -q --quiet --whatprovides "$name" || missing+=("$name"); done
-  [ ${#missing[@]} -gt 0 ] || return 0
-  note "installing ${missing[*]}"
-  as_root dnf install -y -q --setopt=install_weak_deps=False --skip-broken "${missing[@]}"
+  local known=() name
+  for name in "$@"; do
+    if rpm -q --quiet --whatprovides "$name"; then continue; fi
+    if dnf_has "$name"; then known+=("$name"); else note_absent "$name"; fi
+  done
+  [ ${#known[@]} -gt 0 ] || return 0
+  note "installing ${known[*]}"
+  as_root dnf install -y -q --setopt=install_weak_deps=False --skip-broken "${known[@]}"
 }
+
+dnf_has() { [ -n "$(dnf -q repoquery --whatprovides "$1" 2>/dev/null)" ]; }
 
 as_root_with_input() {
   if [ "$(id -u)" = 0 ]; then "$@"; else sudo "$@"; fi
@@ -163,6 +172,7 @@ as_root() {  # as_root [retry] COMMAND...: runs it as root and shows its output 
   rm -f "$log"
 }
 
+note_absent() { note "skipping $1: this distribution does not have it"; }
 note() { echo "install-deps: $*" >&2; }
 fail() { note "$1"; exit "$2"; }
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Makes the files of a release, in OUT:
 #   packaging/release.sh OUT [--twice]
-#   dtrain_VERSION-1_amd64.deb  dtrain-VERSION-1.x86_64.rpm  SHA256SUMS
+#   dtrain_VERSION-1_amd64.deb (on Debian and Ubuntu)  dtrain-VERSION-1.x86_64.rpm  SHA256SUMS
 #   dtrain-VERSION-linux-x86_64.tar.zst  dtrain-VERSION-linux-x86_64-oci.tar
 # It builds the last commit in a temporary folder, with the part for GPUs (packaging/cuda-toolkit.sh finds nvcc, or brings
 # it in Python wheels). With --twice it builds again in another folder and compares the bytes. Version and date are
@@ -24,7 +24,7 @@ main() {
     diff -r "$work/first/made" "$work/the-second-one/made" || fail "the two builds differ"
   fi
   cp "$work"/first/made/* "$out"
-  (cd "$out" && sha256sum -- *.deb *.rpm *.tar.zst *-oci.tar >SHA256SUMS && cat SHA256SUMS)
+  (cd "$out" && shopt -s nullglob && sha256sum -- *.deb *.rpm *.tar.zst *-oci.tar >SHA256SUMS && cat SHA256SUMS)
 }
 
 check_changelog() {

@@ -1,7 +1,7 @@
 # What comes from the distribution. A missing one names the package to install.
 function(dtrain_missing what debian fedora)
   message(FATAL_ERROR "dtrain needs ${what}: install ${debian} (Debian, Ubuntu) or ${fedora} (Fedora), "
-                      "or run packaging/install-deps.sh, which installs everything.")
+                      "or run packaging/install-deps.sh, where the distribution has it.")
 endfunction()
 
 find_package(fmt QUIET)
@@ -96,6 +96,9 @@ endif()
 # One shard is computed by one thread: oneDNN's own threads are limited per thread through OpenMP.
 find_package(OpenMP QUIET COMPONENTS CXX)
 if(NOT TARGET OpenMP::OpenMP_CXX)
+  if(CMAKE_CXX_COMPILER_ID MATCHES Clang)
+    dtrain_missing("OpenMP" libomp-dev libomp-devel)
+  endif()
   dtrain_missing("OpenMP" g++ gcc-c++)
 endif()
 

@@ -48,6 +48,9 @@ class EventReader {
       add_number(event, "accuracy", at, epochs, curves_.validation_accuracy);
       if (event.find("boxes")) curves_.detects = true;
       if (const Json* const masks = event.find("masks")) add_number(*masks, "ap", at, epochs, curves_.validation_masks);
+    } else if (kind == EventKind::epoch) {
+      const Json* const loss = event.find("loss");
+      if (loss && loss->is_number()) curves_.epoch_loss = loss->as_number();
     } else if ((kind == EventKind::lost || kind == EventKind::failed) && !is_host_refusal(event)) {
       // The loss of weights has no host.
       if (const std::string host = event.find_text("host"); !host.empty()) lost_[host] = true;

@@ -1,6 +1,7 @@
 // What `dtrain plot` shows of a run, read from the records of its job folder.
 #pragma once
 
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -41,6 +42,7 @@ struct RunCurves {
   std::vector<Crew> crews;
   double seconds = 0;  // of all of it; the time between a stop and --resume does not count
   double epochs = 0;
+  std::optional<double> epoch_loss;  // of training in the newest epoch that ended: a mean of all its samples
   bool diverged = false;
 };
 

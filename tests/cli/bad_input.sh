@@ -55,6 +55,9 @@ for command in "cluster status lab" "jobs list --cluster lab"; do
   refused "$command of a cluster that nobody registered" "no AWS region is known"
   check "$command names what registers one" says '`dtrain cluster register lab --hosts FILE` registers one'
 done
+run cluster list
+refused "a list of clusters without one and without AWS" "no AWS region is known"
+check "it names what registers one" says 'no cluster of hosts is registered: `dtrain cluster register NAME --hosts FILE` registers one; for AWS: set AWS_REGION'
 run bench allreduce --simulate 8 --link 10gbt,50us
 refused "a link with a typing error" "'10gbt' is no bandwidth: give a number above 0 with kbit, mbit or gbit"
 run bench allreduce --simulate 64 --shards 32 --link 10gbit,50us

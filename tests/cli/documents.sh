@@ -26,6 +26,9 @@ ln -s "$DTRAIN" bin/dtrain
 export PATH=$PWD/bin:$PATH
 printf 'alpha\nbeta:2222 slots=2\n' >job/host_worker
 cp job/host_worker "my job"
+mkdir -p "$HOME/nets" "$HOME/work"
+touch "$HOME/nets/own-0001.safetensors" "$HOME/nets/own-0001.json"
+cp job/host_worker "$HOME/work"
 touch m/net-0001.safetensors m/net-0001.json m/net-0002.safetensors m/note.txt own.json own.onnx pics/cat.png \
   "my file.rec" "my job/my nets/net-0001.safetensors"
 
@@ -65,9 +68,12 @@ in_terminal() { # in_terminal SET_UP LINE WORD SHELL...: what TAB TAB shows behi
   tr -s ' ' '\n' <screen >out
   "${tmux[@]}" kill-server
 }
-in_zsh() {
+in_zsh() {  # the script is in a folder of fpath
   in_terminal "fpath=($top/completions \$fpath); autoload -Uz compinit; compinit -u -D; LISTMAX=0; setopt no_beep auto_list no_always_last_prompt" \
     "$1" "$2" zsh -f
+}
+in_sourcing_zsh() {
+  in_terminal "autoload -Uz compinit; compinit -u -D; source $top/completions/_dtrain; setopt no_beep auto_list" "$1" "$2" zsh -f
 }
 in_bash_terminal() { in_terminal ". $top/completions/dtrain.bash" "$1" "$2" bash --noprofile --norc; }
 wait_for_screen() {
@@ -78,6 +84,7 @@ wait_for_screen() {
   done
 }
 offers() { for word in "$@"; do grep -qxF -- "$word" out || return 1; done; }
+offers_value() { offers "$2" || offers "$1=$2"; }  # fish offers the whole word
 silent_or_blank() { ! grep -q . "$1"; }
 offers_not() { ! grep -qxF -- "$1" out; }
 
@@ -149,10 +156,20 @@ for shell in bash fish; do
   check "$shell offers the epochs of --model-prefix" offers 1
   "in_$shell" 'dtrain train --elastic-training-enabled '
   check "$shell offers MXNet's True and False" offers True False
+  "in_$shell" 'dtrain train --network='
+  check "$shell offers networks behind =" offers_value --network vgg
+  "in_$shell" 'dtrain hosts remove --job-dir=job alph'
+  check "$shell offers the hosts of a job behind =" offers alpha
+  "in_$shell" 'dtrain hosts remove --job-dir ~/work '
+  check "$shell offers the hosts of a job below ~" offers alpha beta:2222
   "in_$shell" 'dtrain train --lr '
   check "$shell offers nothing for a number" silent_or_blank out
 done
 
+in_bash 'dtrain inspect ~/nets/o'
+check "bash offers checkpoints below ~" offers "$HOME/nets/own"
+in_fish 'dtrain inspect ~/nets/o'
+check "fish offers checkpoints below ~" offers \~/nets/own
 in_bash 'dtrain hosts remove --job-dir job beta:'
 check "bash offers what follows a colon" offers 2222
 in_bash 'dtrain train --optimizer='
@@ -185,6 +202,8 @@ in_bash_terminal 'dtrain data ls my\ f' file.rec
 check "bash completes a file with a blank" offers "my\\" file.rec
 in_bash_terminal 'dtrain data cp own.json m/no' note.txt
 check "bash completes the second file of two" offers m/note.txt
+in_bash_terminal 'dtrain inspect ~/nets/o' nets/own
+check "bash completes a checkpoint below ~" offers "$HOME/nets/own"
 
 several_rests() {  # the commands of zsh's script for which two words are offered at any place, which it refuses
   awk -F "'" "/^    '/ { command = \$2; rests = 0 } \$2 ~ /^\\*:/ && ++rests > 1 { print command }" "$top/completions/_dtrain"
@@ -212,5 +231,11 @@ in_zsh 'dtrain help data ' prepare
 check "zsh offers the help of the commands of a group" offers prepare ls
 in_zsh 'dtrain hosts remove --job-dir my\ job a' alpha
 check "zsh completes a host of a job with a blank" offers alpha
+in_zsh 'dtrain inspect ~/nets/o' nets/own
+check "zsh completes a checkpoint below ~" offers "$HOME/nets/own"
+in_zsh 'dtrain hosts remove --job-dir ~/work a' alpha
+check "zsh completes a host of a job below ~" offers alpha
+in_sourcing_zsh 'dtrain train --kv-store d' dist_sync
+check "zsh completes after a shell sourced the script" offers dist_sync dist_device_sync
 
 finish

@@ -98,6 +98,10 @@ run plot near grown --out x.svg
 check "a loss that is not finite is said to be so" answers_line '^grown +2\.6 +3\.0 s +not finite '
 run plot near grown --out x.svg --json
 check "as JSON, too" json out 'd["runs"][1]["diverged"] and d["runs"][1]["loss"] is None and d["runs"][0]["loss"] == 1.5'
+cp -r near ended
+printf '{"time":"2026-01-31T00:00:02.2Z","event":"epoch","epoch":1,"loss":1.25,"accuracy":0.5,"seconds":1.0}\n' >>ended/events.jsonl
+run plot ended --out x.svg --json
+check "the loss is that of the newest epoch" json out 'd["runs"][0]["loss"] == 1.25'
 run plot m/a m/nothing --out x.png
 check "a run without records is named" says "m/nothing/steps.jsonl: no record of a training run"
 run plot m/a m/a m/a m/a m/a m/a m/a m/a --out x.png

@@ -16,6 +16,7 @@ passed=0 failed=0 skipped=0
 main() {
   test_case "the same build gives the same bytes" same_bytes
   test_case "it holds every library it needs" complete
+  test_case "it holds the licences of dtrain, of its libraries and of the headers in it" has_licences
   test_case "its program has the part for GPUs" has_gpu_part
   mkdir -p "$work/empty/tmp"
   tar -C "$work/empty" -xf "$work/first"/*.tar.zst || exit 1
@@ -51,6 +52,13 @@ complete() {  # each library names only libraries that travel along
     done
   done
   return $status
+}
+
+has_licences() {
+  local name
+  for name in dejavu-font nlohmann-json3-dev libcli11-dev libtomlplusplus-dev libasio-dev libxxhash-dev libc6; do
+    [ -s "$(echo "$work"/tree/*/share/licenses/$name)" ] || { echo "no licence of $name"; return 1; }
+  done
 }
 
 has_gpu_part() { can_train_on_gpus "$build" "$work"/tree/*/bin/dtrain; }

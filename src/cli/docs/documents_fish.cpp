@@ -8,12 +8,18 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr std::string_view kBegin = R"(# Made by `dtrain completion fish`.
+constexpr std::string_view kBegin = R"(# Made by `dtrain completion fish`; `dtrain completion fish | source` loads it.
 function __dtrain_local
     set -l words (commandline -opc)
-    set -l word (string unescape -- (commandline -ct))
-    set -l line (string join \n -- $words | string collect)
-    $words[1] help --complete $argv[1] --word "$word" --complete-line "$line" 2>/dev/null
+    set -l word (string replace -r '^--[a-z0-9-]+=' '' -- (string unescape -- (commandline -ct)))
+    set -l line (string join \n -- (string replace -r '^~/' "$HOME/" -- $words) | string collect)
+    if not string match -q '~/*' -- $word
+        $words[1] help --complete $argv[1] --word "$word" --complete-line "$line" 2>/dev/null
+        return
+    end
+    set -l home (string escape --style=regex -- "$HOME/")
+    $words[1] help --complete $argv[1] --word "$HOME/"(string sub -s 3 -- $word) --complete-line "$line" 2>/dev/null |
+        string replace -r "^$home" '~/'
 end
 
 # Whether a value follows the option $argv[2] of the command $argv[1].

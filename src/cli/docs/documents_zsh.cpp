@@ -9,16 +9,17 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kBegin = R"(#compdef dtrain
-# Made by `dtrain completion zsh`.
+# Made by `dtrain completion zsh`; `source <(dtrain completion zsh)` after compinit loads it, too.
 _dtrain_local() {
   local -a found
+  if [[ $PREFIX == '~/'* ]]; then PREFIX=$HOME/${PREFIX:2}; fi
   found=("${(@f)$($_dtrain_program help --complete $1 --word "${(Q)PREFIX}" --complete-line "$_dtrain_line" \
     2>/dev/null)}")
   compadd -q -S '' -a found
 }
 
 _dtrain() {
-  local dtrain_path='' _dtrain_program=$words[1] _dtrain_line="${(F)${(@Q)words}}" i last=1
+  local dtrain_path='' _dtrain_program=$words[1] _dtrain_line="${(F)${(@)${(@Q)words}/#\~\//$HOME/}}" i last=1
   for ((i = 2; i < CURRENT; i++)); do
     case "$dtrain_path $words[i]" in
 )";
@@ -28,6 +29,17 @@ constexpr std::string_view kMiddle = R"(    esac
   words=($_dtrain_program "${(@)words[last+1,-1]}")
   ((CURRENT -= last - 1))
   case $dtrain_path in
+)";
+
+// From a folder of fpath, zsh loads the script as the body of _dtrain.
+constexpr std::string_view kEnd = R"(  esac
+}
+
+if [[ $funcstack[1] == _dtrain ]]; then
+  _dtrain "$@"
+else
+  compdef _dtrain dtrain
+fi
 )";
 
 // For a place between single quotes and brackets or colons.
@@ -115,7 +127,7 @@ Document zsh_completion(const CommandTree& tree) {
     arguments += arguments_case(path);
   }
   const std::string text = std::string(kBegin) + paths + std::string(kMiddle) + arguments;
-  return {"completions/_dtrain", text + "  esac\n}\n\n_dtrain \"$@\"\n"};
+  return {"completions/_dtrain", text + std::string(kEnd)};
 }
 
 }  // namespace dtrain::cli

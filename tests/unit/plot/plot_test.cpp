@@ -77,6 +77,16 @@ TEST(PlotRun, PointsKnowTheEpochsThatWereTrained) {
   EXPECT_DOUBLE_EQ(curves.validation_accuracy.at(0).epochs, 2);
 }
 
+TEST(PlotRun, KnowsTheLossOfTheNewestEpoch) {
+  const auto ended = [](int second, const Json& loss) {
+    return Json::object({{"time", at(second)}, {"event", "epoch"}, {"epoch", second - 12}, {"loss", loss}});
+  };
+  const std::vector<Json> steps = {begins(10), window(14, 1.0)};
+  EXPECT_FALSE(curves_of(steps, {ended(9, 4.0)}).epoch_loss) << "an earlier training in the same folder";
+  EXPECT_EQ(curves_of(steps, {ended(12, 3.0), ended(13, 2.0)}).epoch_loss, 2.0);
+  EXPECT_EQ(curves_of(steps, {ended(12, 3.0), ended(13, Json())}).epoch_loss, 3.0);
+}
+
 TEST(PlotRun, AnEvaluationOfADetectorHasNoLoss) {
   const Json evaluation =
       Json::object({{"time", at(13)}, {"event", "evaluation"}, {"epoch", 0}, {"loss", Json()}, {"accuracy", 0.25}});

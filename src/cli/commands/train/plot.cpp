@@ -94,9 +94,11 @@ std::string number_or_dash(const std::optional<double>& number) {
   return std::abs(*number) < kHuge ? fmt::format("{:.4f}", *number) : fmt::format("{:.3e}", *number);
 }
 
-// Of the last line; none where the training diverged, perhaps at a step that has no line.
+// The loss of the newest epoch: a line of steps.jsonl holds only the steps since the one before, whose number follows
+// the speed. None where the training diverged, perhaps at a step that has no line.
 std::optional<double> loss_of(const plot::RunCurves& curves) {
-  return curves.diverged ? std::nullopt : last_of(curves.loss);
+  if (curves.diverged) return std::nullopt;
+  return curves.epoch_loss ? curves.epoch_loss : last_of(curves.loss);
 }
 
 Json document(const PlotCommand& options, const std::vector<plot::NamedRun>& runs) {
