@@ -140,9 +140,11 @@ answer_grid_engine() {  # its packages ask for the host name of a master; the ho
 }
 
 install_dnf() {
-  local known=() name
-  for name in "$@"; do
-    if rpm -q --quiet --whatprovides "$name"; then continue; fi
+  local missing=() known=() name
+  for name in "$@"; do rpm -q --quiet --whatprovides "$name" || missing+=("$name"); done
+  [ ${#missing[@]} -gt 0 ] || return 0
+  as_root retry dnf -q makecache
+  for name in "${missing[@]}"; do
     if dnf_has "$name"; then known+=("$name"); else note_absent "$name"; fi
   done
   [ ${#known[@]} -gt 0 ] || return 0

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,7 +30,8 @@ struct Attempt {
 
 struct Launched {
   std::vector<Attempt> attempts{};
-  int wanted = 0, got = 0;  // workers, as which machines count
+  int wanted = 0, got = 0;        // workers, as which machines count
+  std::set<std::string> ended{};  // ids of machines that were too few of a pool
 };
 
 struct UpResult {
@@ -115,7 +117,7 @@ std::vector<Leftover> sweep(net::AwsCalls& aws, const Fleet& known);
 
 class NoCapacity : public RemoteError {
  public:
-  // `left`: what was made and could not be removed again.
+  // `left`: what stays: what could not be removed again, or the whole cluster where it is not of this `up` alone.
   NoCapacity(const std::string& what, std::string hint, Launched launched, std::vector<Leftover> left = {})
       : RemoteError(what, std::move(hint)), launched_(std::move(launched)), left_(std::move(left)) {}
   std::string_view kind() const override { return "capacity"; }

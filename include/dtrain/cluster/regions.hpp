@@ -7,6 +7,7 @@
 #pragma once
 
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,9 +32,9 @@ bool is_only_begun(const Fleet& fleet);
 // Whether an `up` that did not end made it, for the group of this fleet: no job has written to it. What AWS counts in
 // one of EFS is hours old, so it proves content, and never that there is none.
 bool is_empty(const FileSystem& system, const Fleet& fleet);
-// Whether another `up` has finished the cluster that `own` began, or has started machines of it. `has_written`: the
-// `up` of `own` wrote the wish itself.
-bool is_of_others(const Fleet& now, const Fleet& own, bool has_written);
+// Whether another `up` has finished the cluster that `own` began, or has started machines of it. `ended`: machines that
+// the `up` of `own` has ended, which AWS may still show. `has_written`: it wrote the wish itself.
+bool is_of_others(const Fleet& now, const Fleet& own, const std::set<std::string>& ended, bool has_written);
 
 // The region that has the cluster; else the first one that has what an interrupted `up` left; empty: none has anything.
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read);

@@ -13,7 +13,8 @@
 
 namespace dtrain::cluster {
 
-// An `up` renews its lease between its steps, which are shorter. Without a renewal for so long, it was killed.
+// An `up` renews its lease between its steps and between the pools that it asks, which take less. Without a renewal for
+// so long, it was killed.
 inline constexpr std::chrono::minutes kUpLeaseTime{20};
 
 // The process as leases name it. On its own machine, the name tells whether it still runs.
@@ -36,9 +37,9 @@ class UpLease {
   Tags begin();
   // Takes the lease unless another `up` may still run.
   void take_free(const Fleet& fleet);
-  // Takes it for an `up` that may remove what an interrupted one began. Returns false where another `up` has finished
-  // the cluster; throws UsageError where one still makes it. `read`: the fleet as AWS shows it now. `pause`: between
-  // writing and reading, for of two that write at once, the last has the lease.
+  // Takes it for an `up` that may remove what an interrupted one began, if that is still there. Returns false where
+  // another `up` has finished the cluster; throws UsageError where one still makes it. `read`: the fleet as AWS shows
+  // it now. `pause`: between writing and reading, for of two that write at once, the last has the lease.
   [[nodiscard]] bool take(const std::function<Fleet()>& read, const std::string& region,
                           const std::function<void()>& pause);
   void renew();   // where it was written a while ago

@@ -299,7 +299,9 @@ FleetAnswer ask_pool(const AwsContext& context, const LaunchOrder& order, const 
   if (is_for_the_next_pool(order, facts.problem) || request.leaves_spot(facts.code)) {
     return {{}, facts.code, facts.message};
   }
-  if (order.heals) note(context, launched, {request.pool, request.machines, 0, facts.code, facts.message});
+  // After an unknown answer the pool may have started some.
+  if (order.heals && facts.problem != net::AwsProblem::transient)
+    note(context, launched, {request.pool, request.machines, 0, facts.code, facts.message});
   throw;
 }
 
@@ -351,6 +353,7 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
       std::ranges::any_of(pools, [](const Pool& pool) { return pool.market == Market::on_demand; });
   bool spot_is_full = false;
   for (const Pool& pool : pools) {
+    if (order.between_pools) order.between_pools();
     if (spot_is_full && pool.market == Market::spot) continue;
     const Request request = request_of(order, pool, least, has_on_demand);
     FleetAnswer answer = ask_pool(context, order, from, request, tags, launched);
@@ -360,7 +363,10 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
       launched.got = got * pool.weight;
       return answer.ids;
     }
-    if (got > 0) end_instances(context, answer.ids);
+    if (got > 0) {
+      end_instances(context, answer.ids);
+      launched.ended.insert(answer.ids.begin(), answer.ids.end());
+    }
     if (request.leaves_spot(answer.code)) {
       spot_is_full = true;
       continue;

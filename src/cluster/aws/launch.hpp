@@ -3,6 +3,7 @@
 // tag.
 #pragma once
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -19,6 +20,7 @@ struct LaunchOrder {
   std::string nonce{};
   // For a reconciler: a pool whose quota is used up is one without machines, and a refusal is an attempt of its pool.
   bool heals = false;
+  std::function<void()> between_pools{};  // called before each is asked; may be empty
   // `variant` distinguishes orders to the same pool.
   std::string client_token(const Pool& pool, const std::string& variant = {}) const;
   std::string launch_tag() const;

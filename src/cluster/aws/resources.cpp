@@ -354,14 +354,14 @@ static std::string default_version(net::AwsCalls& aws, const LaunchTemplate& the
   throw RemoteError(fmt::format("launch template {} is not there", there.id), "run the same command again");
 }
 
-// EC2 answers a repeated token with the version that it made first. So the token has the number of the source:
-// "$Default" names another version after each renewal.
+// EC2 answers a repeated token with the version that it made first. So the token has the number of the default version,
+// which is another one after each renewal. The source is "$Default", which EC2 never takes for an earlier one.
 LaunchTemplate with_reservation(net::AwsCalls& aws, const LaunchTemplate& there, const std::string& reservation) {
-  const std::string source = default_version(aws, there);
-  const std::string token = sha256_hex(bytes_of(fmt::format("{} {} {}", there.id, source, reservation)));
+  const std::string token =
+      sha256_hex(bytes_of(fmt::format("{} {} {}", there.id, default_version(aws, there), reservation)));
   const net::Element made = aws.query(net::kEc2, "CreateLaunchTemplateVersion",
                                       {{"LaunchTemplateId", there.id},
-                                       {"SourceVersion", source},
+                                       {"SourceVersion", there.version},
                                        {fmt::format("{}{}", kTemplateData, kReservationField), reservation},
                                        {"ClientToken", token.substr(0, kTokenSize)}});
   LaunchTemplate other = there;

@@ -30,8 +30,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::chrono::seconds kToLetGo{5};
-constexpr std::chrono::seconds kUntilOthersShow{2};  // until AWS shows what another `up` writes now
+constexpr std::chrono::seconds kToLetGo{5}, kUntilOthersShow{2};  // the latter: what another `up` writes now
 
 // One `up`. Each step adds to what exists; the steps run one after the other on the caller's thread, and the
 // independent calls of a step in parallel. Every call is idempotent, so an `up` that was interrupted, or runs twice at
@@ -99,11 +98,15 @@ class Provisioner {
     if (context_.wait) wait_for_instances();
   }
 
+  Fleet read_now() const { return read_fleet(context_.aws, request_.name); }
+
   // An `up` began the cluster and did not end. Where this one may remove it again, it must have been interrupted.
   void take_begun() {
-    const auto read = [this] { return read_fleet(context_.aws, request_.name); };
+    const auto pause = [] { pause_for(kUntilOthersShow); };
     if (was_there_) return lease_.take_free(fleet_);
-    if (!lease_.take(read, context_.aws.region(), [] { pause_for(kUntilOthersShow); })) look_again();
+    if (!lease_.take([this] { return read_now(); }, context_.aws.region(), pause)) return look_again();
+    fleet_ = read_now();
+    plan_ = plan_up(request_.spec, request_.options, account_, fleet_);
   }
 
   // A failed `up` leaves what it has made; machines among that cost money.
@@ -176,13 +179,13 @@ class Provisioner {
     was_there_ = true;
     lease_.forget();
     const SecurityGroup taken = *fleet_.group;
-    fleet_ = read_fleet(context_.aws, request_.name);
+    fleet_ = read_now();
     if (!fleet_.group) fleet_.group = taken;
     plan_ = plan_up(request_.spec, request_.options, account_, fleet_);
   }
 
-  LaunchOrder order_of(std::vector<std::string> names) const {
-    return {fleet_.group->id, launch_number(fleet_, names), std::move(names)};
+  LaunchOrder order_of(const std::vector<std::string>& names) {
+    return {fleet_.group->id, launch_number(fleet_, names), names, {}, false, [this] { lease_.renew(); }};
   }
 
   void make_head() {
@@ -288,9 +291,7 @@ class Provisioner {
 
   // What this `up` has just ended may show for a moment.
   bool is_of_others() const {
-    const auto look = [this] {
-      return cluster::is_of_others(read_fleet(context_.aws, request_.name), fleet_, has_written_);
-    };
+    const auto look = [this] { return cluster::is_of_others(read_now(), fleet_, launched_.ended, has_written_); };
     if (!look()) return false;
     pause_for(kUntilOthersShow);
     return look();
@@ -338,10 +339,9 @@ class Provisioner {
   }
 
   void end_doubles() {
-    for (const std::string& id : cluster::end_doubles(context_, fleet_, to_name_, started_)) {
-      started_.erase(id);
-      std::erase_if(fleet_.nodes, [&](const Node& node) { return node.instance_id == id; });
-    }
+    const auto ended = cluster::end_doubles(context_, fleet_, to_name_, started_);
+    for (const std::string& id : ended) started_.erase(id);
+    if (!ended.empty()) fleet_ = read_fleet_with(context_.aws, fleet_);
   }
 
   void wait_for_instances() {

@@ -125,9 +125,11 @@ bool is_empty(const FileSystem& system, const Fleet& fleet) {
   return system.lustre || system.bytes < kMostBytesOfNothing;
 }
 
-bool is_of_others(const Fleet& now, const Fleet& own, bool has_written) {
+bool is_of_others(const Fleet& now, const Fleet& own, const std::set<std::string>& ended, bool has_written) {
   if (!has_written && now.group && now.group->tags.contains(tag::kWish)) return true;
-  return std::ranges::any_of(now.nodes, [&](const Node& one) { return one.alive() && !own.find(one.instance_id); });
+  return std::ranges::any_of(now.nodes, [&](const Node& one) {
+    return one.alive() && !own.find(one.instance_id) && !ended.contains(one.instance_id);
+  });
 }
 
 std::string region_with(const std::vector<std::string>& regions, const std::function<Fleet(const std::string&)>& read) {

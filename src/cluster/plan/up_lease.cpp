@@ -1,9 +1,11 @@
 #include <dtrain/cluster/up_lease.hpp>
 
 #include <fmt/format.h>
+#include <signal.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
@@ -18,6 +20,11 @@ namespace {
 constexpr std::size_t kShortDigest = 12;
 
 std::string short_digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kShortDigest); }
+
+// Of another user, where /proc shows each user only his own.
+bool is_hidden(std::int64_t process) {
+  return process_identity(process).empty() && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == EPERM;
+}
 
 Lease lease_of_up(const Fleet& fleet) {
   if (!fleet.group) return {};
@@ -35,7 +42,7 @@ bool has_holder_ended(const std::string& holder) {
   const std::vector<std::string> parts = split(holder, '.');
   if (parts.size() != 3 || parts[1] != short_digest(process_namespace())) return false;
   const auto process = parse_integer(parts[0]);
-  return process && up_holder(*process) != holder;
+  return process && up_holder(*process) != holder && !is_hidden(*process);
 }
 
 std::optional<Lease> lease_of_other_up(const Fleet& fleet, const std::string& me, UnixTime now) {
@@ -66,8 +73,12 @@ Tags UpLease::begin() {
 }
 
 void UpLease::write() {
+  const auto before = written_at_;
   const Tags tags = begin();
-  if (const auto problem = attempt([&] { write_(tags); })) say_(problem->what());
+  const auto problem = attempt([&] { write_(tags); });
+  if (!problem) return;
+  say_(problem->what());
+  written_at_ = before;
 }
 
 void UpLease::take_free(const Fleet& fleet) {
@@ -76,7 +87,8 @@ void UpLease::take_free(const Fleet& fleet) {
 
 bool UpLease::take(const std::function<Fleet()>& read, const std::string& region, const std::function<void()>& pause) {
   const Fleet before = read();
-  if (before.group && !is_only_begun(before)) return false;
+  if (!before.group) return true;  // the other one has given up
+  if (!is_only_begun(before)) return false;
   refuse_other_up(before, region, me_, clock_());
   write();
   pause();

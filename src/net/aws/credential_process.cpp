@@ -22,7 +22,8 @@ AwsCredentials run_credential_process(const std::string& command, const std::str
   const auto refuse = [&](const std::string& why) {
     return NoCredentials(fmt::format("{}: its credential_process {}", source, why), "run it by hand: " + command);
   };
-  if (!answer && is_stopped()) {
+  // Ctrl-C reaches a command of the foreground too, which may end by itself.
+  if (is_stopped() && (!answer || answer->code != 0)) {
     throw Stopped(fmt::format("{}: its credential_process was stopped", source), "run the same command again to go on");
   }
   if (!answer) throw refuse("did not end in time");

@@ -146,19 +146,21 @@ constexpr Source kSources[] = {{"coordinator", from_coordinator},    {"environme
                                {"web identity", from_web_identity},  {"profile", from_chosen_profile},
                                {"container", container_credentials}, {"instance", instance_credentials}};
 
-AwsCredentials resolve(const AwsSettings& settings) {
+AwsCredentials resolve(const AwsSettings& settings) try {
   std::vector<std::string> tried;
   for (const Source& source : kSources) {
     CredentialsFound found = source.find(settings);
     if (found.credentials) return std::move(*found.credentials);
     if (!found.why_not.empty()) tried.push_back(fmt::format("{} ({})", source.name, found.why_not));
   }
-  // Where this machine's clock is wrong they may still live, which only the service can say.
+  throw NoCredentials(fmt::format("no AWS credentials: tried {}", join(tried, ", ")),
+                      "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run aws configure");
+} catch (const NoCredentials&) {
+  // Where this machine's clock is wrong, those of the coordinator may still live, which only the service can say.
   if (settings.delegated) {
     if (auto latest = settings.delegated->latest()) return std::move(*latest);
   }
-  throw NoCredentials(fmt::format("no AWS credentials: tried {}", join(tried, ", ")),
-                      "set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE, or run aws configure");
+  throw;
 }
 
 }  // namespace

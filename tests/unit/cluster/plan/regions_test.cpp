@@ -164,12 +164,13 @@ TEST(Regions, AreLeftToAnotherUpThatHasFinishedOrHasMachines) {
     return fleet;
   };
   const Fleet own = with(begun(), "i-1", "running");
-  EXPECT_FALSE(is_of_others(own, own, false));
-  EXPECT_FALSE(is_of_others({.name = "demo"}, own, false));
-  EXPECT_TRUE(is_of_others(complete(), own, false));
-  EXPECT_FALSE(is_of_others(complete(), own, true)) << "this `up` wrote the wish";
-  EXPECT_TRUE(is_of_others(with(own, "i-2", "pending"), own, true));
-  EXPECT_FALSE(is_of_others(with(own, "i-2", "shutting-down"), own, false));
+  EXPECT_FALSE(is_of_others(own, own, {}, false));
+  EXPECT_FALSE(is_of_others({.name = "demo"}, own, {}, false));
+  EXPECT_TRUE(is_of_others(complete(), own, {}, false));
+  EXPECT_FALSE(is_of_others(complete(), own, {}, true)) << "this `up` wrote the wish";
+  EXPECT_TRUE(is_of_others(with(own, "i-2", "pending"), own, {}, true));
+  EXPECT_FALSE(is_of_others(with(own, "i-2", "pending"), own, {"i-2"}, true)) << "it was ended a moment ago";
+  EXPECT_FALSE(is_of_others(with(own, "i-2", "shutting-down"), own, {}, false));
 }
 
 }  // namespace

@@ -38,16 +38,24 @@ TEST(CredentialProcess, HasNoTerminalInTheBackground) {
   }));
 }
 
-TEST(CredentialProcess, EndsAtAStopSignalThoughItIgnoresIt) {
-  EXPECT_TRUE(at_a_terminal("", [] {
+bool is_stopped_by(const std::string& command) {
+  return at_a_terminal("", [&] {
     watch_stop_signals();
     try {
-      (void)run_credential_process("kill -INT $PPID; sleep 600", "AWS profile p");
+      (void)run_credential_process(command, "AWS profile p");
       return false;
     } catch (const Error& error) {
       return dynamic_cast<const Stopped*>(&error) != nullptr;
     }
-  }));
+  });
+}
+
+TEST(CredentialProcess, EndsAtAStopSignalThoughItIgnoresIt) {
+  EXPECT_TRUE(is_stopped_by("trap '' INT; kill -INT $PPID; sleep 600"));
+}
+
+TEST(CredentialProcess, IsStoppedAndHasNotFailedWhereTheSignalEndsItToo) {
+  EXPECT_TRUE(is_stopped_by("kill -INT 0; sleep 600"));
 }
 
 TEST(CredentialProcess, RunsDuringAStopThatBeganBefore) {

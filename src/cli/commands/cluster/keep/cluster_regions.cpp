@@ -74,7 +74,7 @@ bool is_in(const std::vector<std::string>& regions, const std::string& region) {
 }
 
 // The file of an `up` that was interrupted names several regions: whatever is in another one than the first of `order`
-// goes, a role or a file system too, which no group tells of. Throws UsageError for a cluster in a region that the user
+// goes, a role too, which no group tells of. Throws UsageError for a cluster in a region that the user
 // does not name.
 void add_remains(const Asked& asked, const std::vector<std::string>& named, RegionOrder& order, Reporter& reporter) {
   const std::vector<std::string> remembered = cluster::remembered_regions(asked.place.name);
@@ -138,6 +138,12 @@ void clear_region(const Asked& asked, const std::string& region, Reporter& repor
   reporter.note(fmt::format("removing what an interrupted `up` of cluster {} left in {}", asked.place.name, region));
   const bool deletes = cluster::has_empty_storage(cloud.aws(), left);
   const cluster::DownResult result = cluster::bring_down(cloud.context(true), {.name = asked.place.name}, deletes);
+  for (const cluster::Kept& one : result.kept) {
+    reporter.warn(
+        fmt::format("file system {0} stays in {1} and costs money: `dtrain cluster down {2} --region {1} "
+                    "--delete-storage` removes it",
+                    one.file_system, region, asked.place.name));
+  }
   if (result.leftover.empty()) return;
   const cluster::Leftover& first = result.leftover.front();
   throw RemoteError(fmt::format("{} {} in {} could not be removed: {}", first.kind, first.id, region, first.why),
@@ -170,7 +176,7 @@ bool may_have_something(const Asked& asked, const std::string& region, Reporter&
 }
 
 // Remembered regions that an `up` in `regions` does not look at, and that may have something of the cluster. Of
-// several, an `up` was interrupted, which may have left a role or a file system too: only `down` forgets them.
+// several, an `up` was interrupted, which may have left a role too: only `down` forgets them.
 std::vector<std::string> others_with_something(const Asked& asked, const std::vector<std::string>& regions,
                                                Reporter& reporter) {
   const std::vector<std::string> remembered = cluster::remembered_regions(asked.place.name);
