@@ -15,11 +15,11 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/with_flags.hpp>
 #include <dtrain/elastic/records.hpp>
 
 #include "error_details.hpp"
 #include "printable.hpp"
-#include "settings.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -21,7 +21,10 @@ constexpr ExitCodeMeaning kTable[] = {
     {128 + SIGHUP, "ended by SIGHUP (terminal closed) without a checkpoint"},
     {128 + SIGINT, "ended by SIGINT without a checkpoint"},
     {128 + SIGPIPE, "ended by SIGPIPE: the reader of the output is gone; of a training, without a checkpoint"},
+    {128 + SIGUSR1, "ended by SIGUSR1, a warning of a scheduler, without a checkpoint"},
+    {128 + SIGUSR2, "ended by SIGUSR2, a warning of a scheduler, without a checkpoint"},
     {128 + SIGTERM, "ended by SIGTERM without a checkpoint"},
+    {128 + SIGXCPU, "ended by SIGXCPU, a warning of a scheduler, without a checkpoint"},
 };
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -150,6 +151,8 @@ void fill_standard_descriptors() {
 }
 
 int end_by_signal(int signal) {
+  constexpr rlimit kNoCore{0, 0};  // SIGXCPU would leave the memory of the training in a file
+  ::setrlimit(RLIMIT_CORE, &kNoCore);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
   return 128 + signal;

@@ -183,7 +183,7 @@ copied to hosts that lack it.
 
 Ctrl-C, SIGTERM and SIGHUP stop a job as `dtrain stop` does, wherever its
 coordinator runs; a second signal ends it at once. `train` exits with 75 once a
-checkpoint is saved, else with 130, 143 or 129, by the signal. Programs of `launch`
+checkpoint is saved, else with 128 and the number of the signal. Programs of `launch`
 save by themselves: it exits with 130, 143 or 129 after a signal, and with 75 after
 `dtrain stop`. A reader of the output that goes away (`| head`) stops a job, too. So
 do the warnings of a scheduler, SIGUSR1, SIGUSR2 and SIGXCPU (`qsub -notify`, s_rt,

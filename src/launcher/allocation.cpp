@@ -152,6 +152,8 @@ std::vector<NodeGpus> gpus_of_nodes(std::string_view text, std::string_view job)
   return all;
 }
 
+std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
+
 std::map<std::string, int> find_granted_gpus(const Variables& variables) try {
   const auto job = variables("SLURM_JOB_ID");
   if (!job) return {};

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <dtrain/launcher/allocation.hpp>
+
 #include <array>
 
 #include <dtrain/base/error.hpp>
@@ -11,8 +13,6 @@ namespace dtrain::launcher {
 namespace {
 
 using Words = std::vector<std::string>;
-
-std::string_view short_name(std::string_view host) { return host.substr(0, host.find('.')); }
 
 // The agent may use all processors: it is one task, but it starts a worker for each slot.
 Words open_mpi(const StarterCall& call, const std::string& host) {

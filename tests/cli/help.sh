@@ -95,7 +95,7 @@ for command in "${commands[@]}"; do
 done
 
 run help exit-codes
-for number in 0 1 2 3 4 75 93 129 130 143; do
+for number in 0 1 2 3 4 75 93 129 130 138 140 143 152; do
   check "the table of exit codes has $number" answers_line "^ *$number  "
 done
 run help environment

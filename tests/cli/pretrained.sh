@@ -156,7 +156,7 @@ check "which say how pixels are prepared" says_not "does not say how its pixels 
 check "--new-head replaces a last layer that would fit" says_line '^The last layer begins anew: --new-head$'
 mkdir m/p
 for name in m/p m/p-0001 m/p-0001.json; do
-  run import $name "${net[@]}" --out "m/again-$(basename $name)"
+  run import $name "${net[@]}" --out "m/again-$(basename $name .json)" --force
   check "a checkpoint is weights by the name $name" exits 0
 done
 rmdir m/p

@@ -125,7 +125,7 @@ def test_a_rank_that_no_log_names_is_refused(world):
     world.launch("true")
     (world.folder / "job" / "logs" / "worker1.0.log").write_text("2026-01-31T23:59:59.123456Z a line\n")
     answer = world.run("tail-logs", "--job-dir", world.folder / "job", "--rank", 0, check=False)
-    assert answer.returncode == 2 and "no worker has had a rank yet" in answer.stderr, answer
+    assert answer.returncode == 2 and "no log says the rank of a worker" in answer.stderr, answer
 
 
 def test_logs_of_servers(world):

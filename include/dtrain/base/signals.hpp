@@ -8,7 +8,7 @@
 namespace dtrain {
 
 // The work was stopped by `signal` and cannot go on later: run() says so and ends the process by that signal again,
-// so that the caller's shell sees 130 or 143.
+// so that the caller's shell sees 128 and its number.
 class Interrupted : public Error {
  public:
   Interrupted(int signal, const std::string& what, std::string hint = {})

@@ -113,8 +113,8 @@ struct Left {  // the last message: how the worker ends
   How how = How::failed;
   std::string reason;  // for failed: the whole error
   TrainingPosition position;
-  // for failed: exit code of the whole job when a new attempt is pointless, from the weights of the others too; 0: the
-  // others go on
+  // for failed: exit code of the whole job when a new attempt is pointless, also from the weights of the others, which
+  // are not saved; 0: the others go on
   int job_exit_code = 0;
   std::vector<std::string> last_lines{};  // of its output, for failed; added by its agent
   std::string hint{};                     // for failed: what to do about it; may be empty

@@ -32,6 +32,9 @@ using Variables = std::function<std::optional<std::string>(const std::string& na
 // job's own list cannot be read, and UsageError for a heterogeneous job of Slurm.
 [[nodiscard]] std::optional<Allocation> find_allocation(const Variables& variables);
 
+// A host's name without its domain: schedulers and machines tell the same host by either.
+std::string_view short_name(std::string_view host);
+
 // The number of GPUs that the Slurm job of this process (SLURM_JOB_ID) was granted on each of its hosts. Empty: it was
 // granted none, there is no such job, or `scontrol`, which is run for it, does not say.
 [[nodiscard]] std::map<std::string, int> find_granted_gpus(const Variables& variables);

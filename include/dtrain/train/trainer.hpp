@@ -220,8 +220,12 @@ struct TrainResult {
 // ends like this again, here and elsewhere: a queue and a scheduler need not try.
 class Diverged : public Error {
  public:
-  using Error::Error;
-  ExitCode exit_code() const override { return ExitCode::no_progress; }
+  Diverged(const std::string& what, std::string hint, bool same_bits)
+      : Error(what, std::move(hint)), same_bits_(same_bits) {}
+  ExitCode exit_code() const override { return same_bits_ ? ExitCode::no_progress : ExitCode::failed; }
+
+ private:
+  bool same_bits_;
 };
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that

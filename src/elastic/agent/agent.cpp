@@ -134,7 +134,7 @@ class Agent {
   // The first request is a notice, so that workers leave at the next step. A further one ends the agent at once, as
   // each does while workers save, except for a warning.
   void on_signal(int signal, SignalSource source) {
-    const StopRequest request = stop_requests_.hear(signal, source);
+    const StopRequest request = stop_requests_.hear(signal, source, std::chrono::steady_clock::now());
     if (request == StopRequest::repeated) return;
     if (stage_ == Stage::saving && !is_warning(signal)) return end_workers();
     if (is_ending()) return;

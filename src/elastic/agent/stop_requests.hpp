@@ -1,6 +1,7 @@
 // Decides which of the signals that reach an agent asks for something new.
 #pragma once
 
+#include <chrono>
 #include <utility>
 
 #include <dtrain/base/stop.hpp>
@@ -15,15 +16,23 @@ enum class StopRequest { repeated, first, further };
 // its parent, which got the same signal.
 class StopRequests {
  public:
-  [[nodiscard]] StopRequest hear(int signal, SignalSource source) {
+  using Time = std::chrono::steady_clock::time_point;
+
+  [[nodiscard]] StopRequest hear(int signal, SignalSource source, Time now) {
     const bool first_of_parent = source == SignalSource::parent && !std::exchange(parent_spoke_, true);
-    if (!std::exchange(heard_, true)) return StopRequest::first;
-    const bool repeats = first_of_parent || source == SignalSource::parents_death || is_warning(signal);
+    if (std::exchange(first_, first_ == 0 ? signal : first_) == 0) {
+      heard_at_ = now;
+      return StopRequest::first;
+    }
+    const bool is_copy = first_of_parent && signal == first_ && now - heard_at_ < kOneRequest;
+    const bool repeats = is_copy || source == SignalSource::parents_death || is_warning(signal);
     return repeats ? StopRequest::repeated : StopRequest::further;
   }
 
  private:
-  bool heard_ = false;
+  static constexpr std::chrono::seconds kOneRequest{2};  // in which a signal has reached all processes
+  int first_ = 0;                                        // the signal of the first request; 0: none was heard
+  Time heard_at_{};
   bool parent_spoke_ = false;
 };
 

@@ -79,11 +79,12 @@ void WorkerOutput::remember(OutputStream stream, std::string_view line) {
   if (last_lines_.size() > kLastLines) last_lines_.pop_front();
 }
 
-// The note comes in both streams.
+// The note comes in both streams, of which one may be read two starts ahead of the other.
 void WorkerOutput::begin_start(OutputStream stream, std::string_view note) {
   std::erase_if(last_lines_, [stream](const Line& line) { return line.stream == stream; });
-  if (start_note_ == note) return;
-  start_note_ = note;
+  if (std::ranges::find(notes_, note) != notes_.end()) return;
+  notes_.emplace_back(note);
+  if (notes_.size() > kLastNotes) notes_.pop_front();
   file_.append_note(note);
 }
 

@@ -26,6 +26,7 @@ Path worker_log(const Path& job_folder, const std::string& host, int slot);
 class WorkerOutput {
  public:
   static constexpr std::size_t kLastLines = 20;
+  static constexpr std::size_t kLastNotes = 8;
 
   // Appends to the file. Where that fails only the last lines are kept: a full disk must not end a worker.
   // `start_mark`: what program_starts() returns for the worker; empty: it runs no program.
@@ -44,7 +45,7 @@ class WorkerOutput {
 
   LogFile file_;
   const std::string start_mark_;
-  std::string start_note_;            // of the last start
+  std::deque<std::string> notes_;     // of the last starts
   std::array<OutputLines, 2> lines_;  // [stream]
   struct Line {
     OutputStream stream;

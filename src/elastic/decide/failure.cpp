@@ -31,7 +31,10 @@ void quarantine(DecisionContext& context, Host& host, const std::string& reason,
 
 void remember_first(DecisionContext& context, const Worker& worker, const Fault& fault) {
   State& state = context.state;
-  if (state.first_failure) return;
+  if (state.first_failure) {
+    if (!fault.hint.empty()) state.first_failure->hint = fault.hint;  // that of the failure that ends the job
+    return;
+  }
   state.first_failure = Failure{.worker = worker.id,
                                 .host = worker.host,
                                 .rank = rank_of(state, worker.id).value_or(-1),

@@ -114,7 +114,7 @@ struct Hear {
 
   void on_failed(const Left& left) const {
     const bool job_ends = left.job_exit_code != 0;
-    if (job_ends) {  // the others have weights that lead there too
+    if (job_ends) {  // of a training: the others have weights that lead there too; programs save by themselves
       begin_stop(context, fmt::format("{}: {}", name_of(worker), left.reason),
                  static_cast<ExitCode>(left.job_exit_code), false);
     }

@@ -181,8 +181,8 @@ class Waiter {
   void leave() {
     reporter_.note(fmt::format("{} leaves", host_));
     agents_.refuse_orders();
-    agents_.send(SIGTERM);
-    int heard = stop_signal() == SIGUSR1 ? 2 : 1;  // the SIGTERM after a SIGUSR1 asks for nothing new
+    agents_.send(SIGUSR1);                          // a notice: the agents may have got the same signal as this process
+    int heard = is_warning(stop_signal()) ? 2 : 1;  // the SIGTERM after a warning asks for nothing new
     while (agents_.any() && !listing_.has_left()) {
       agents_.look();
       renew_if_due(WaitingState::in_job);

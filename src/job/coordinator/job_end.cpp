@@ -8,6 +8,7 @@
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/signals.hpp>
+#include <dtrain/base/with_flags.hpp>
 #include <dtrain/base/with_hint.hpp>
 #include <dtrain/launcher/kubernetes.hpp>
 #include <dtrain/net/ssh.hpp>
@@ -101,8 +102,8 @@ bool is_failure_of_program(const JobEnd& end, const JobWork& work) {
 }
 
 void write_end(const Error& error, Reporter& reporter) {
-  if (reporter.json()) return reporter.pass_on(Json::object({{"error", error_to_json(error)}}).dump());
-  const std::string line = "The job ended: " + with_hint(error);
+  if (reporter.json()) return reporter.pass_on(with_flags(Json::object({{"error", error_to_json(error)}}).dump()));
+  const std::string line = "The job ended: " + with_flags(with_hint(error));
   if (reporter.options().quiet) return reporter.pass_on(line);
   reporter.note(line);
 }

@@ -136,19 +136,25 @@ StartingHosts kept_hosts(const Path& existing) {
 // A host of the list that the allocation lacks; null: it has all.
 const elastic::HostLine* first_not_granted(const launcher::Allocation& allocation, const elastic::HostList& list) {
   const auto missing = std::ranges::find_if(list.hosts, [&](const elastic::HostLine& host) {
-    return std::ranges::find(allocation.hosts, host.name, &launcher::GrantedHost::name) == allocation.hosts.end();
+    const auto is_it = [&](const launcher::GrantedHost& granted) {
+      return launcher::short_name(granted.name) == launcher::short_name(host.name);
+    };
+    return std::ranges::none_of(allocation.hosts, is_it);
   });
   return missing == list.hosts.end() ? nullptr : &*missing;
 }
 
-// A scheduler gives a job that it requeues other hosts, where the kept list is of no use. Empty: the list is kept.
-std::string refusal_of_kept(const config::JobOptions& options, const elastic::HostList& list) {
+// A scheduler gives a job that it requeues other hosts, where the kept list is of no use. Empty: the list is kept, also
+// where the scheduler's own cannot be read.
+std::string refusal_of_kept(const config::JobOptions& options, const elastic::HostList& list) try {
   if (!options.has_granted_hosts() || options.hostfile) return "";
   const auto allocation = launcher::find_allocation(environment);
   const elastic::HostLine* const missing = allocation ? first_not_granted(*allocation, list) : nullptr;
   if (!missing) return "";
   return fmt::format("{} granted this job other hosts than those of the kept list, which has {}",
                      launcher::scheduler_name(allocation->scheduler), missing->name);
+} catch (const Error&) {
+  return "";
 }
 
 StartingHosts numbered(int count) {

@@ -147,7 +147,6 @@ FileDescriptor pin_to_numa_node(int threads, Reporter& reporter) {
 ExitCode run_worker(Reporter& reporter) {
   dump_stacks_on_signal();
   watch_stop_signals();
-  watch_stop_signal(SIGUSR1);
   raise_open_files();  // two connections to each other rank while one generation follows another
   AgentLink link{FileDescriptor(elastic::kWorkerSocket)};
   const elastic::WorkerJob me = elastic::worker_job_from_json(link.assignment());
@@ -181,7 +180,7 @@ ExitCode run_worker(Reporter& reporter) {
                               result.reason.empty() ? "" : ": ", result.reason));
     return result.ended == train::TrainResult::Ended::stopped ? ExitCode::resumable : ExitCode::ok;
   } catch (const train::Diverged& error) {
-    link.fail(session, error, options.same_bits ? error.exit_code() : ExitCode::ok);
+    link.fail(session, error, options.same_bits ? ExitCode::no_progress : ExitCode::ok);
     throw;
   } catch (const std::exception& error) {
     link.fail(session, error);

@@ -51,10 +51,10 @@ std::vector<backend::ShardRange> mixed_groups(const std::vector<backend::ShardRa
   return groups;
 }
 
-Diverged diverged(const char* what, const Cursor& cursor, double rate, std::string way_out) {
+Diverged diverged(const char* what, const Cursor& cursor, double rate, std::string way_out, bool same_bits) {
   return Diverged(fmt::format("{} is not finite at epoch {} step {} with learning rate {:g}", what, cursor.epoch,
                               cursor.step, rate),
-                  std::move(way_out));
+                  std::move(way_out), same_bits);
 }
 
 }  // namespace
@@ -285,9 +285,9 @@ void Generation::apply(bool closes) {
   const backend::StepMetrics metrics = step_.metrics();
   const double rate = options.schedule.rate(run_.cursor.samples_seen, plan_.samples) * gamma_of(run_.ramp);
   const auto way_out = [&] { return way_out_of_divergence(context_, run_, is_at_checkpoint()); };
-  require_finite_loss(metrics, run_.cursor, rate, way_out);
+  require_finite_loss(metrics, run_.cursor, rate, way_out, options.same_bits);
   if (closes && compressor_ && !compressor_->is_rest_finite())
-    throw diverged("a gradient that compression held back", run_.cursor, rate, way_out());
+    throw diverged("a gradient that compression held back", run_.cursor, rate, way_out(), options.same_bits);
   const double norm = gradient_norm();
 
   context_.membership.progress(Phase::applying);
@@ -341,12 +341,13 @@ void Generation::advance(const backend::StepMetrics& m, double rate, double grad
 void Generation::require_finite_weights() const {
   const std::vector<float>& weights = context_.executable.state().parameters;
   if (std::ranges::all_of(weights, [](float value) { return std::isfinite(value); })) return;
-  throw diverged("a weight", run_.cursor, last_rate_, way_out_of_divergence(context_, run_, false));
+  throw diverged("a weight", run_.cursor, last_rate_, way_out_of_divergence(context_, run_, false),
+                 context_.options.same_bits);
 }
 
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate,
-                         const std::function<std::string()>& way_out) {
-  if (!std::isfinite(metrics.loss_sum)) throw diverged("the loss", cursor, rate, way_out());
+                         const std::function<std::string()>& way_out, bool same_bits) {
+  if (!std::isfinite(metrics.loss_sum)) throw diverged("the loss", cursor, rate, way_out(), same_bits);
 }
 
 // All ranks have applied the step before the one that is being made, and the state still stands there: the step before

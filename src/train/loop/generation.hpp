@@ -38,9 +38,10 @@ struct RunContext {
   Cursor start;          // of that checkpoint, or of the run; a generation may have found a later one
 };
 
-// Throws Diverged naming the step and its learning rate. `way_out`: way_out_of_divergence().
+// Throws Diverged naming the step and its learning rate. `way_out`: way_out_of_divergence(). `same_bits`: that of the
+// options.
 void require_finite_loss(const backend::StepMetrics& metrics, const Cursor& cursor, double rate,
-                         const std::function<std::string()>& way_out);
+                         const std::function<std::string()>& way_out, bool same_bits);
 // Whether the run began with a checkpoint or has come to a place where one is saved. The same on all ranks.
 bool has_checkpoint(const RunContext& context, const Cursor& cursor);
 // What the user can begin again with. `is_at_checkpoint`: the weights that gave no finite loss are those of the last

@@ -242,7 +242,9 @@ void ServerSection::compute_and_push(const Ticket& ticket, const FedBatch& batch
   const double rate = rate_of(ticket.number);
   for (const backend::ShardRange& shard : shards) {
     const backend::StepMetrics metrics = metrics_of(layout, leaves_->of(shard));
-    require_finite_loss(metrics, place_of(ticket), rate, [&] { return way_out_of_divergence(context_, run_, false); });
+    require_finite_loss(
+        metrics, place_of(ticket), rate, [&] { return way_out_of_divergence(context_, run_, false); },
+        context_.options.same_bits);
   }
   context_.membership.progress(Phase::reducing);
   for (const backend::ShardRange& shard : shards) {

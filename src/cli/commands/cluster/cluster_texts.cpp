@@ -1,8 +1,8 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_flags.hpp>
 
-#include "cli/settings.hpp"
 #include "cluster_cloud.hpp"
 
 namespace dtrain::cli {

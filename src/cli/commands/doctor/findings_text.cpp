@@ -1,10 +1,10 @@
 #include "findings_text.hpp"
 
+#include <dtrain/base/with_flags.hpp>
+
 #include <fmt/format.h>
 
 #include <algorithm>
-
-#include "cli/settings.hpp"
 
 namespace dtrain::cli {
 namespace {

@@ -8,13 +8,13 @@
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_flags.hpp>
 #include <dtrain/cluster/spec.hpp>
 #include <dtrain/net/objects.hpp>
 
 #include "board/export_page.hpp"
 #include "board/server.hpp"
 #include "cli/command.hpp"
-#include "cli/settings.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_folder.hpp"
 

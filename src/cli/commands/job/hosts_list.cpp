@@ -1,9 +1,9 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
+#include <dtrain/base/with_flags.hpp>
 
 #include "cli/command.hpp"
-#include "cli/settings.hpp"
 #include "cli/table.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"

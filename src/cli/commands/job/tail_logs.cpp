@@ -104,8 +104,8 @@ void refuse_unknown_rank(const TailCommand& options, const std::set<int>& ranks)
   if (!options.rank || ranks.contains(*options.rank)) return;
   const std::string of_host = options.host.empty() ? "" : " of " + options.host;
   if (ranks.empty()) {
-    throw UsageError(fmt::format("--rank: no worker{} has had a rank yet", of_host),
-                     "leave --rank out, or wait until the workers have started");
+    throw UsageError(fmt::format("--rank: no log{} says the rank of a worker", of_host),
+                     "leave --rank out; a worker has a rank once it has started");
   }
   const std::string known =
       ranks.size() == 1 ? fmt::format("{}", *ranks.begin()) : fmt::format("{} to {}", *ranks.begin(), *ranks.rbegin());

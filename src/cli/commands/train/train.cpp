@@ -130,6 +130,7 @@ train::TrainResult train_here(const job::TrainRun& run, data::Loader& training, 
   const auto membership = elastic::make_fixed_membership(comm::make_single());
   train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
   options.store = run.remote.store;
+  options.same_bits = run.backend->same_bits();
   try {
     return train::train(run.graph, executable, training, validation, *membership, options,
                         run.start ? &*run.start : nullptr, observer);

@@ -260,10 +260,11 @@ TEST(DecideEnding, OfThoseWhoHoldSinceATakeoverOnlyTheFurthestSaves) {
   EXPECT_TRUE(stops[0].second.save);
 }
 
+const Left kDiverged{
+    .how = Left::How::failed, .reason = "bad loss", .position = {}, .job_exit_code = 93, .hint = "less"};
+
 // Its loss was not finite, and the weights of the others give it again: a checkpoint of them would replace a good one.
 TEST(DecideEnding, AFailureOfTheWholeJobLeavesNoCheckpoint) {
-  const Left diverged{
-      .how = Left::How::failed, .reason = "bad loss", .position = {}, .job_exit_code = 1, .hint = "less"};
   for (const bool is_frozen_before : {false, true}) {
     Job job;
     job.run_on({"w1", "w2", "w3"});
@@ -273,7 +274,7 @@ TEST(DecideEnding, AFailureOfTheWholeJobLeavesNoCheckpoint) {
       job.say(w3, Lost{1, {true, 0, 1, 1}, "w1 is gone"});
     };
     if (is_frozen_before) hold();
-    job.say(w1, diverged);
+    job.say(w1, kDiverged);
     if (!is_frozen_before) hold();
     const auto stops = sent<Stop>(job.all());
     for (const WorkerId member : {w2, w3})
@@ -284,6 +285,18 @@ TEST(DecideEnding, AFailureOfTheWholeJobLeavesNoCheckpoint) {
     ASSERT_TRUE(job.state().first_failure);
     EXPECT_EQ(job.state().first_failure->hint, "less");
   }
+}
+
+TEST(DecideEnding, TheHintIsThatOfTheFailureThatEndsTheJob) {
+  Job job;
+  job.run_on({"w1", "w2", "w3"});
+  job.feed(exited(job.worker_on("w3"), 0, 9));
+  job.freeze();
+  job.complete_change();
+  job.say(job.worker_on("w1"), kDiverged);
+  ASSERT_TRUE(job.state().first_failure);
+  EXPECT_EQ(job.state().first_failure->host, "w3") << "what went wrong first";
+  EXPECT_EQ(job.state().first_failure->hint, "less");
 }
 
 TEST(DecideEnding, AStopWithoutACheckpointStaysOneAfterATakeover) {

@@ -1,8 +1,8 @@
-#include "settings.hpp"
-
 #include <gtest/gtest.h>
 
-namespace dtrain::cli {
+#include <dtrain/base/with_flags.hpp>
+
+namespace dtrain {
 namespace {
 
 TEST(Settings, TheirNamesBecomeFlags) {
@@ -17,4 +17,4 @@ TEST(Settings, OtherTextStays) {
 }
 
 }  // namespace
-}  // namespace dtrain::cli
+}  // namespace dtrain

@@ -4,10 +4,10 @@
 #include <string>
 #include <string_view>
 
-namespace dtrain::cli {
+namespace dtrain {
 
 // The folders below cli know settings and no command line: they write "setting 'num-examples'". This writes
 // "--num-examples" for it.
 std::string with_flags(std::string_view text);
 
-}  // namespace dtrain::cli
+}  // namespace dtrain

@@ -1,9 +1,9 @@
-#include "settings.hpp"
+#include <dtrain/base/with_flags.hpp>
 
 #include <algorithm>
 #include <cctype>
 
-namespace dtrain::cli {
+namespace dtrain {
 
 std::string with_flags(std::string_view text) {
   constexpr std::string_view kLead = "setting '";
@@ -20,4 +20,4 @@ std::string with_flags(std::string_view text) {
   return out.append(text);
 }
 
-}  // namespace dtrain::cli
+}  // namespace dtrain
