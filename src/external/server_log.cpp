@@ -1,6 +1,5 @@
 #include "server_log.hpp"
 
-#include <poll.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -12,14 +11,7 @@
 namespace dtrain::external {
 namespace {
 
-constexpr std::size_t kPipeChunk = 64 << 10;
-constexpr int kFullPipe = 16;   // chunks that the largest pipe of an unprivileged user holds
 constexpr int kEndLookMs = 50;  // at whether this object ends
-
-bool is_readable(const FileDescriptor& pipe, int wait_ms) {
-  pollfd waiting{.fd = pipe.get(), .events = POLLIN, .revents = 0};
-  return ::poll(&waiting, 1, wait_ms) == 1;
-}
 
 }  // namespace
 

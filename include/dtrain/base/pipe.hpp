@@ -2,6 +2,7 @@
 // the child gets them for whom spawn() places them. Every failure is an Error.
 #pragma once
 
+#include <cstddef>
 #include <string_view>
 
 #include <dtrain/base/files.hpp>
@@ -12,6 +13,13 @@ struct [[nodiscard]] Pipe {
   FileDescriptor read_end, write_end;
 };
 Pipe make_pipe();
+
+// Bytes that are read from a pipe at a time, and how often so many lie in a full one: the largest of a user without
+// rights has 1 MiB. Whatever writes to it, a reader that ends has then read all that was written before.
+inline constexpr std::size_t kPipeChunk = 64 << 10;
+inline constexpr int kFullPipe = 16;
+// Within so many milliseconds something can be read, the end included.
+bool is_readable(const FileDescriptor& pipe, int wait_ms = 0);
 
 // A file without a name that holds the text, of any size, and is read from its start. No other process can see it.
 FileDescriptor memory_file(std::string_view text = {});

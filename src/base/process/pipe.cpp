@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +18,11 @@ Pipe make_pipe() {
   int ends[2];
   if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
+}
+
+bool is_readable(const FileDescriptor& pipe, int wait_ms) {
+  pollfd waiting{.fd = pipe.get(), .events = POLLIN, .revents = 0};
+  return ::poll(&waiting, 1, wait_ms) == 1;
 }
 
 FileDescriptor memory_file(std::string_view text) {

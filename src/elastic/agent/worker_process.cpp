@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <fmt/format.h>
-#include <poll.h>
 #include <signal.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -26,8 +25,6 @@ using namespace std::chrono_literals;
 constexpr auto kDumpTime = 300ms;
 // Interval of looks at a process where the kernel has no pidfd_open (before Linux 5.3) or no descriptor is left.
 constexpr auto kPoll = 20ms;
-constexpr std::size_t kChunk = 64 << 10;
-constexpr int kFullPipe = 16;  // chunks that the largest pipe of an unprivileged user holds
 // Time for a worker that closed its socket to end by itself.
 constexpr auto kSilentTime = 20s;
 
@@ -37,11 +34,6 @@ std::pair<FileDescriptor, FileDescriptor> make_socket_pair() {
     throw Error(fmt::format("cannot connect a worker: {}", std::strerror(errno)));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
-}
-
-bool is_readable(int pipe) {
-  pollfd waiting{.fd = pipe, .events = POLLIN, .revents = 0};
-  return ::poll(&waiting, 1, 0) == 1;
 }
 
 }  // namespace
@@ -117,7 +109,7 @@ void WorkerProcess::watch_output(OutputStream stream, FileDescriptor pipe) {
 std::vector<std::string> WorkerProcess::last_lines() {
   for (const OutputStream stream : {OutputStream::output, OutputStream::error}) {
     const auto pipe = pipes_[static_cast<std::size_t>(stream)].lock();
-    for (int i = 0; pipe && i < kFullPipe && is_readable(pipe->get()); ++i) {
+    for (int i = 0; pipe && i < kFullPipe && is_readable(*pipe); ++i) {
       if (!read_output(stream, pipe->get())) break;
     }
   }
@@ -128,7 +120,7 @@ std::vector<std::string> WorkerProcess::last_lines() {
 bool WorkerProcess::read_output(OutputStream stream, int pipe) {
   bool& open = open_[static_cast<std::size_t>(stream)];
   if (!open) return false;
-  char chunk[kChunk];
+  char chunk[kPipeChunk];
   const ssize_t got = ::read(pipe, chunk, sizeof chunk);
   if (got < 0 && (errno == EAGAIN || errno == EINTR)) return !finished_;
   const std::string lines = got > 0 ? output_.add(stream, {chunk, static_cast<std::size_t>(got)}) : output_.end(stream);
