@@ -4,6 +4,7 @@
 
 #include <map>
 
+#include <dtrain/base/text.hpp>
 #include <dtrain/nn/networks.hpp>
 
 #include "exit_codes.hpp"

@@ -51,7 +51,7 @@ std::string consequence(const State& state, const Worker& worker, const std::vec
     const auto is_lost = [&](const Loss& loss) { return loss.worker == entry.first; };
     return is_member(entry.second) && entry.first != worker.id && std::ranges::none_of(losses, is_lost);
   };
-  const std::string restart = fmt::format("{} is started again automatically", worker.host);
+  std::string restart = fmt::format("{} is started again automatically", worker.host);
   if (std::ranges::any_of(state.workers, stays)) return fmt::format("the others continue; {}", restart);
   if (!is_member(worker)) return restart;
   return fmt::format(

@@ -14,6 +14,7 @@
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/comm/mesh.hpp>
 #include <dtrain/elastic/agent.hpp>
 #include <dtrain/net/addresses.hpp>
