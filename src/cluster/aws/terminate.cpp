@@ -117,20 +117,23 @@ void end_instances(const AwsContext& context, const std::vector<std::string>& in
 }
 
 std::vector<std::string> end_doubles(const AwsContext& context, const Fleet& known,
-                                     const std::map<std::string, std::string>& names,
-                                     const std::set<std::string>& ours) {
+                                     const std::map<std::string, std::string>& names, std::set<std::string> ours) {
+  Ids ended;
   for (int look = 0;; ++look) {
     const bool is_last = look == kLooksForTheOther;
-    const Fleet now = with_names(read_fleet_with(context.aws, known), names);
+    Fleet now = with_names(read_fleet_with(context.aws, known), names);
+    std::erase_if(now.nodes, [&](const Node& node) { return std::ranges::count(ended, node.instance_id) > 0; });
     Ids doubles;
     for (const auto& [id, free_name] : names_for(now, ours, is_last)) doubles.push_back(id);
     if (!doubles.empty()) {
       context.say(fmt::format("ending {}: another `up` at the same time has started workers of the same names",
                               join(doubles, ", ")));
       end_instances(context, doubles);
-      return doubles;
+      for (const std::string& id : doubles) ours.erase(id);
+      ended.insert(ended.end(), doubles.begin(), doubles.end());
     }
-    if (is_last || !is_contested(now, ours)) return {};
+    // Of two that started within one second, the other one's may be the later; it has ended where that stays.
+    if (is_last || (doubles.empty() && !is_contested(now, ours))) return ended;
     pause_for(kForTheOther);
   }
 }

@@ -28,8 +28,7 @@ std::vector<Refused> terminate(net::AwsCalls& aws, const std::vector<std::string
 // `names`, by instance id, the later worker of two ends. Returns the ids of `ours` that this call has ended. `known`:
 // the fleet with them.
 std::vector<std::string> end_doubles(const AwsContext& context, const Fleet& known,
-                                     const std::map<std::string, std::string>& names,
-                                     const std::set<std::string>& ours);
+                                     const std::map<std::string, std::string>& names, std::set<std::string> ours);
 
 // Pure but for `call`: does it for all ids, and where it throws because of single ids, for the others.
 std::vector<Refused> each_for_itself(const std::vector<std::string>& ids,
