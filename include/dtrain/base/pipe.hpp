@@ -14,8 +14,8 @@ struct [[nodiscard]] Pipe {
 };
 Pipe make_pipe();
 
-// Bytes that are read from a pipe at a time, and how often so many lie in a full one: the largest of a user without
-// rights has 1 MiB. Whatever writes to it, a reader that ends has then read all that was written before.
+// Bytes to read from a pipe at a time, and how many such reads empty the largest pipe (1 MiB) that a user without
+// rights can make: a reader that ends needs no more of them, even while another process goes on writing.
 inline constexpr std::size_t kPipeChunk = 64 << 10;
 inline constexpr int kFullPipe = 16;
 // Within so many milliseconds something can be read, the end included.

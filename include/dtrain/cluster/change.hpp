@@ -31,7 +31,7 @@ struct Attempt {
 struct Launched {
   std::vector<Attempt> attempts{};
   int wanted = 0, got = 0;        // workers, as which machines count
-  std::set<std::string> ended{};  // ids of machines that were too few of a pool
+  std::set<std::string> ended{};  // ids of machines that were ended again, since their pool had too few
 };
 
 struct UpResult {

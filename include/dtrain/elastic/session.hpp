@@ -39,7 +39,7 @@ struct SessionOptions {
 
 // What a worker's failure means to the job.
 struct JobFailure {
-  int exit_code = 0;  // of the whole job, see Left; 0: the others go on
+  int exit_code = 0;  // Left::job_exit_code
   std::string hint{};
 };
 

@@ -53,7 +53,7 @@ std::vector<int> tasks_per_node(std::string_view text);
 
 struct NodeGpus {
   std::string nodes;  // Slurm's short form of several hosts, "n[1-2]"
-  int gpus = 0;       // of each of them, of all types
+  int gpus = 0;       // on each of these hosts, of all types together
   friend bool operator==(const NodeGpus&, const NodeGpus&) = default;
 };
 // The lines "Nodes=n[1-2] ... GRES=gpu:2(IDX:0-1)" of this job in what `scontrol show job -d` prints, which may show

@@ -16,8 +16,8 @@ namespace {
 
 constexpr std::size_t kMostIds = 500;       // in one call
 constexpr std::size_t kMostFiltered = 200;  // values of one filter
-// Time for another `up` to name its workers, or to end those whose names are taken; and how often it gets that. Then it
-// has ended, and this one gives way.
+// Time for another `up` to name its workers, or to end those whose names are taken; and how often it gets that. After
+// that, the other `up` has ended, and this one ends its own workers.
 constexpr std::chrono::seconds kForTheOther{2};
 constexpr int kLooksForTheOther = 3;
 
@@ -132,7 +132,8 @@ std::vector<std::string> end_doubles(const AwsContext& context, const Fleet& kno
       for (const std::string& id : doubles) ours.erase(id);
       ended.insert(ended.end(), doubles.begin(), doubles.end());
     }
-    // Of two that started within one second, the other one's may be the later; it has ended where that stays.
+    // Of two workers that started within one second, that of the other `up` may count as the later. Where it is there
+    // at the last look, the other `up` has ended, and this one ends its own.
     if (is_last || (doubles.empty() && !is_contested(now, ours))) return ended;
     pause_for(kForTheOther);
   }

@@ -30,7 +30,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::chrono::seconds kToLetGo{5}, kUntilOthersShow{2};  // the latter: what another `up` writes now
+constexpr std::chrono::seconds kToLetGo{5}, kUntilOthersShow{2};  // until AWS shows what another `up` writes
 
 // One `up`. Each step adds to what exists; the steps run one after the other on the caller's thread, and the
 // independent calls of a step in parallel. Every call is idempotent, so an `up` that was interrupted, or runs twice at

@@ -21,7 +21,7 @@ constexpr std::size_t kShortDigest = 12;
 
 std::string short_digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kShortDigest); }
 
-// Of another user, where /proc shows each user only his own.
+// Whether the process runs although /proc does not show it, as with hidepid, where users see only their own processes.
 bool is_hidden(std::int64_t process) {
   return process_identity(process).empty() && ::kill(static_cast<pid_t>(process), 0) != 0 && errno == EPERM;
 }

@@ -45,7 +45,7 @@ class WorkerOutput {
 
   LogFile file_;
   const std::string start_mark_;
-  std::deque<std::string> notes_;     // of the last starts
+  std::deque<std::string> notes_;     // that were logged, the last kLastNotes of them
   std::array<OutputLines, 2> lines_;  // [stream]
   struct Line {
     OutputStream stream;
