@@ -16,6 +16,10 @@ bool widens_bfloat16(const CpuModel& cpu) {
   return cpu.intel && cpu.family == 6 && cpu.model >= 143;
 }
 
+const char* bfloat16_description(const CpuModel& cpu) {
+  return cpu.has_avx512_bf16 && widens_bfloat16(cpu) ? ", bfloat16 as float32" : "";
+}
+
 CpuModel this_cpu() {
   CpuModel cpu;
 #if defined(__x86_64__)

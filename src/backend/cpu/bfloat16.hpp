@@ -21,6 +21,10 @@ struct CpuModel {
 // faster.
 bool widens_bfloat16(const CpuModel& cpu);
 
+// What a description of the backend says of this, beside the instructions: chips that have the same ones and do not
+// compute the same bits tell themselves apart by it.
+const char* bfloat16_description(const CpuModel& cpu);
+
 CpuModel this_cpu();
 
 }  // namespace dtrain::backend::cpu

@@ -15,7 +15,8 @@ class CpuBackend final : public Backend {
  public:
   std::string name() const override { return "cpu"; }
   std::string description() const override {
-    return fmt::format("{}; own kernels for {}", onednn_description(), select_kernels().name);
+    return fmt::format("{}; own kernels for {}{}", onednn_description(), select_kernels().name,
+                       bfloat16_description(this_cpu()));
   }
   const char* why_not(DType dtype) const override {
     if (dtype == DType::float16) return "computing in float16 needs a GPU; use bfloat16 or float32 on a CPU";

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <string>
+
 namespace dtrain::backend::cpu {
 namespace {
 
@@ -19,6 +21,12 @@ TEST(Bfloat16, IsWidenedOnIntelChipsThatLeaveItToAHiddenMatrixUnit) {
   EXPECT_TRUE(widens_bfloat16({.intel = true, .family = 6, .model = 207, .has_avx512_bf16 = true}));
   EXPECT_FALSE(widens_bfloat16({.intel = true, .family = 6, .model = 85, .has_avx512_bf16 = true}));
   EXPECT_FALSE(widens_bfloat16({.intel = false, .family = 15, .model = 17, .has_avx512_bf16 = true}));
+}
+
+// They have the same instructions, so the rest of the description is the same.
+TEST(Bfloat16, IsDescribedApartWhereChipsComputeOtherBits) {
+  const std::string widened = bfloat16_description({.intel = true, .family = 6, .model = 207, .has_avx512_bf16 = true});
+  EXPECT_NE(widened, bfloat16_description({.intel = false, .family = 15, .model = 17, .has_avx512_bf16 = true}));
 }
 
 }  // namespace
