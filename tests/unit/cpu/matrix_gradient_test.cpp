@@ -84,6 +84,8 @@ TEST(MatrixGradientLayers, AreThoseOfTokensRegionsAndManyChannelsInFloat32) {
   p.in = p.out = {64, 1, 9};
   p.dtype = DType::bfloat16;
   EXPECT_FALSE(has_matrix_gradient(p, cpu));
+  p.widened = true;
+  EXPECT_TRUE(has_matrix_gradient(p, cpu));
 }
 
 TEST(MatrixGradientLayers, HaveNeitherStrideNorPadding) {

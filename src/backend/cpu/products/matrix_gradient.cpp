@@ -4,6 +4,8 @@
 #include <cstring>
 #include <vector>
 
+#include <dtrain/base/bfloat16.hpp>
+
 #include "../kernels/fused_kernels.hpp"
 #include "../thread_clock.hpp"
 #include "pixel_matrix.hpp"
@@ -16,12 +18,25 @@ namespace {
 constexpr int kPixels = 128, kRows = 24, kColumns = 512;
 constexpr int kVector = 16;
 
+// The pixels of a tensor, channels-last.
+struct Pixels {
+  const void* numbers = nullptr;
+  DType dtype = DType::float32;
+
+  // `count` numbers from the place `first` on, as float32.
+  void copy(std::int64_t first, int count, float* to) const {
+    if (dtype == DType::bfloat16) {
+      select_kernels().bfloat16.to_float(static_cast<const bfloat16_bits*>(numbers) + first, to, count);
+    } else {
+      std::memcpy(to, static_cast<const float*>(numbers) + first, sizeof(float) * static_cast<std::size_t>(count));
+    }
+  }
+};
+
 // `width` channels from `first` on of pixels to [pixels][pitch]. `pixel_at(k)`: where the channels of pixel k begin.
 template <typename PixelAt>
-void copy_channels(PixelAt pixel_at, int pixels, int first, int width, float* to, int pitch) {
-  for (int pixel = 0; pixel < pixels; ++pixel) {
-    std::memcpy(to + pixel * pitch, pixel_at(pixel) + first, sizeof(float) * static_cast<std::size_t>(width));
-  }
+void copy_channels(const Pixels& from, PixelAt pixel_at, int pixels, int first, int width, float* to, int pitch) {
+  for (int pixel = 0; pixel < pixels; ++pixel) from.copy(pixel_at(pixel) + first, width, to + pixel * pitch);
 }
 
 class MatrixGradient final : public Op {
@@ -44,8 +59,7 @@ class MatrixGradient final : public Op {
   std::size_t workspace_bytes() const override { return 0; }
   void begin(Context&) override {}
   void run(Context& c) override {
-    compute(*c.worker, c.count, static_cast<const float*>(c.data(source_)),
-            static_cast<const float*>(c.data(gradient_)), sums_of(c), !c.is_first_chunk());
+    compute(*c.worker, c.count, pixels_of(c, source_), pixels_of(c, gradient_), sums_of(c), !c.is_first_chunk());
   }
   void finish(Context& c) override {
     if (c.chunks == 0) std::memset(sums_of(c), 0, weight_bytes());
@@ -58,14 +72,19 @@ class MatrixGradient final : public Op {
     const auto numbers = [](std::int64_t size) { return std::vector<float>(static_cast<std::size_t>(size), 0.5f); };
     const std::vector<float> source = numbers(count * p.in.size()), gradient = numbers(count * p.out.size());
     std::vector<float> sums = numbers(std::int64_t{rows_} * columns_);
-    return median_seconds(repeats, [&] { compute(worker, count, source.data(), gradient.data(), sums.data(), false); });
+    return median_seconds(repeats, [&] {
+      compute(worker, count, {source.data(), DType::float32}, {gradient.data(), DType::float32}, sums.data(), false);
+    });
   }
 
  private:
   float* sums_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
+  static Pixels pixels_of(const Context& c, TensorId id) {
+    return {c.data(id), c.tensors[static_cast<std::size_t>(id)].dtype};
+  }
 
   // `adds`: to what is there; the first pixels take its place otherwise.
-  void compute(Worker& worker, int count, const float* x, const float* gradient, float* sums, bool adds) const {
+  void compute(Worker& worker, int count, const Pixels& x, const Pixels& gradient, float* sums, bool adds) const {
     const int pixels = count * layer_.shape().out.h * layer_.shape().out.w;
     for (int first = 0; first < pixels; first += kPixels) {
       for (int column = 0; column < columns_; column += kColumns) {
@@ -90,21 +109,21 @@ class MatrixGradient final : public Op {
 
   // Adds the products of these pixels to the sums of these columns, which are channels of the source. They are copied
   // into panels once; kRows channels of the gradient at a time then go past all panels.
-  void add_pixels(Worker& worker, const float* x, const float* gradient, Some pixels, Some columns, float* sums,
+  void add_pixels(Worker& worker, const Pixels& x, const Pixels& gradient, Some pixels, Some columns, float* sums,
                   bool adds) const {
     const int width = kernels_.widest_panel, number_of_panels = panels(columns.count);
     float* const source = worker.scratchpad.as<float>();
     float* const rows = source + number_of_panels * panel_size();
     const auto width_of = [&](int panel) { return std::min(width, columns.count - panel * width); };
-    const auto source_at = [&](int k) { return x + source_pixel(pixels.first + k) * columns_; };
-    const auto gradient_at = [&](int k) { return gradient + std::int64_t{pixels.first + k} * rows_; };
+    const auto source_at = [&](int k) { return source_pixel(pixels.first + k) * columns_; };
+    const auto gradient_at = [&](int k) { return std::int64_t{pixels.first + k} * rows_; };
     for (int panel = 0; panel < number_of_panels; ++panel) {
       const int first = columns.first + panel * width;
-      copy_channels(source_at, pixels.count, first, width_of(panel), source + panel * panel_size(), width);
+      copy_channels(x, source_at, pixels.count, first, width_of(panel), source + panel * panel_size(), width);
     }
     for (int row = 0; row < rows_; row += kRows) {
       const int number = std::min(kRows, rows_ - row);
-      copy_channels(gradient_at, pixels.count, row, number, rows, kRows);
+      copy_channels(gradient, gradient_at, pixels.count, row, number, rows, kRows);
       for (int panel = 0; panel < number_of_panels; ++panel) {
         kernels_.product({.rows = number,
                           .inner = pixels.count,
@@ -131,7 +150,7 @@ class MatrixGradient final : public Op {
 
 bool has_matrix_gradient(const Product& p, const CpuModel& cpu) {
   constexpr std::int64_t kLargeWeights = 1 << 18;
-  if (p.dense || p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
+  if (p.dense || p.arithmetic() != DType::float32 || !cpu.has_fused_kernels()) return false;
   const nn::Convolution& c = p.convolution;
   if (!c.is_plain() || p.in.c % kVector != 0 || c.groups != 1 || c.kernel_h != 1 || c.kernel_w != 1) return false;
   if (has_tokens(p)) return true;

@@ -1,4 +1,4 @@
-// The weights' gradient of a 1x1 convolution in float32: the transposed gradient times the source, by own kernels
+// The weights' gradient of a 1x1 convolution: the transposed gradient times the source, by own kernels in float32
 // straight into the contribution.
 #pragma once
 
