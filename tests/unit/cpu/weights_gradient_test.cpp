@@ -54,6 +54,11 @@ Product dense_of(const nn::Shape& in, int out) {
   return p;
 }
 
+Product widened(Product p) {
+  p.widened = true;
+  return p;
+}
+
 std::unique_ptr<Op> winograd_gradient(ProductLayer& layer) {
   return make_winograd_backward_weights(layer, kSourceTensor, kGradientTensor, {});
 }
@@ -158,7 +163,13 @@ INSTANTIATE_TEST_SUITE_P(
                                    filters_minimally, winograd_gradient},
                       GradientCase{"small winograd", convolution_of({64, 9, 14}, square(32, 3, 1, 1), DType::float32),
                                    3, filters_minimally, winograd_gradient},
+                      GradientCase{"winograd of bfloat16",
+                                   convolution_of({64, 9, 14}, square(48, 3, 1, 1), DType::bfloat16), 3,
+                                   filters_minimally, winograd_gradient},
                       GradientCase{"matrix", convolution_of({512, 7, 7}, square(520, 1, 1, 0), DType::float32), 5,
+                                   has_matrix_gradient, matrix_gradient},
+                      GradientCase{"matrix of bfloat16",
+                                   widened(convolution_of({512, 7, 7}, square(520, 1, 1, 0), DType::bfloat16)), 5,
                                    has_matrix_gradient, matrix_gradient},
                       GradientCase{"dense", dense_of({64, 8, 8}, 256), 3, has_dense_gradient, dense_gradient},
                       GradientCase{"tiles", convolution_of({96, 5, 5}, square(320, 3, 1, 1), DType::bfloat16), 3,

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <vector>
 
+#include <dtrain/base/bfloat16.hpp>
 #include <dtrain/base/random.hpp>
 
 #include "buffer.hpp"
@@ -115,6 +116,77 @@ TEST(WinogradWeightsPacking, IsItsDefinition) {
   }
 }
 
+std::vector<bfloat16_bits> halves_of(const std::vector<float>& numbers) {
+  std::vector<bfloat16_bits> narrow;
+  for (const float number : numbers) narrow.push_back(to_bfloat16(number));
+  return narrow;
+}
+
+// Numbers that bfloat16 has.
+std::vector<float> rounded_numbers(std::int64_t count, std::uint32_t stream) {
+  std::vector<float> numbers = winograd_numbers(count, stream);
+  for (float& number : numbers) number = from_bfloat16(to_bfloat16(number));
+  return numbers;
+}
+
+constexpr WinogradPlane kPlane{.channels = 48, .h = 7, .w = 9};
+constexpr WinogradPlane kNarrowPlane{.channels = 48, .h = 7, .w = 9, .is_bfloat16 = true};
+constexpr int kPlaneSize = kPlane.channels * kPlane.h * kPlane.w, kTileSize = kWinogradPositions * kPlane.channels;
+constexpr int kTileRows[] = {0, 4}, kTileColumns[] = {0, 4, 8};
+
+void expect_same_values(const FusedKernels& kernels, decltype(WinogradKernels::values) WinogradKernels::*transform) {
+  const std::vector<float> sample = rounded_numbers(kPlaneSize, 1);
+  const std::vector<bfloat16_bits> narrow = halves_of(sample);
+  for (const int row : kTileRows) {
+    for (const int column : kTileColumns) {
+      std::vector<float> of_floats(kTileSize), of_narrow(kTileSize);
+      const auto to = [](std::vector<float>& tile) {
+        return WinogradSlots{tile.data(), kPlane.channels, kPlane.channels, kTileSize};
+      };
+      (kernels.winograd->*transform)(kPlane, sample.data(), row, column, to(of_floats));
+      (kernels.winograd->*transform)(kNarrowPlane, narrow.data(), row, column, to(of_narrow));
+      EXPECT_EQ(of_narrow, of_floats) << row << ' ' << column;
+    }
+  }
+}
+
+void expect_rounded_results(const FusedKernels& kernels) {
+  const std::vector<float> sums = winograd_numbers(kTileSize, 1), bias = winograd_numbers(kPlane.channels, 2);
+  std::vector<float> floats(kPlaneSize, 7);
+  std::vector<bfloat16_bits> narrow = halves_of(floats);
+  for (const int row : kTileRows) {
+    for (const int column : kTileColumns) {
+      kernels.winograd->results(kPlane, sums.data(), kPlane.channels, bias.data(), row, column, floats.data());
+      kernels.winograd->results(kNarrowPlane, sums.data(), kPlane.channels, bias.data(), row, column, narrow.data());
+    }
+  }
+  EXPECT_EQ(narrow, halves_of(floats));
+}
+
+TEST(WinogradPlanes, OfBfloat16HaveTheBitsOfTheirFloats) {
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  for (const FusedKernels* kernels : fused_kernels_here()) {
+    expect_same_values(*kernels, &WinogradKernels::values);
+    expect_same_values(*kernels, &WinogradKernels::gradients);
+    expect_rounded_results(*kernels);
+  }
+}
+
+TEST(WinogradWeightsPacking, RoundsWeightsOfBfloat16First) {
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  constexpr int kChannels = 32, kPacked = kWinogradPositions * kChannels * kChannels;
+  const std::vector<float> weights = winograd_numbers(9 * kChannels * kChannels, 1);
+  const std::vector<float> rounded = rounded_numbers(9 * kChannels * kChannels, 1);
+  for (const FusedKernels* kernels : fused_kernels_here()) {
+    WinogradWeights shape{.out = kChannels, .in = kChannels};
+    const Buffer of_rounded(sizeof(float) * kPacked), rounds(sizeof(float) * kPacked);
+    kernels->winograd->weights(shape, rounded.data(), of_rounded.as<float>());
+    shape.rounds = true;
+    kernels->winograd->weights(shape, weights.data(), rounds.as<float>());
+    EXPECT_TRUE(std::equal(rounds.as<float>(), rounds.as<float>() + kPacked, of_rounded.as<float>()));
+  }
+}
+
 // A part of 32 channels of the source, in the middle of a gradient that holds something else.
 void expect_gradient(const FusedKernels& kernels, bool passes_caches) {
   constexpr int kFirst = 48;
@@ -178,6 +250,17 @@ TEST_P(WinogradNetworks, AgreeWithTheReference) {
   }
 }
 
+// The numbers between the layers are rounded, so the comparison is as coarse as theirs.
+TEST_P(WinogradNetworks, ComeNearTheReferenceInBfloat16) {
+  if (make_cpu_backend()->why_not(DType::bfloat16)) GTEST_SKIP() << "this CPU lacks bfloat16";
+  testing::TraceOptions options;
+  options.dtype = DType::bfloat16;
+  const testing::Tolerance rounded{
+      .loss = 0.02, .gradients = 0.05, .statistics = 0.05, .logits = 0.05, .parameters = 0.05};
+  EXPECT_EQ(compare_backends(*make_cpu_backend(), *make_reference_backend(), network(GetParam()), options, rounded),
+            "");
+}
+
 Product product_3x3(int in, int out, int size) {
   Product p;
   p.in = {in, size, size};
@@ -193,6 +276,25 @@ TEST(WinogradLayers, HaveGradientsByTheWeightsOfSmallerPicturesToo) {
   EXPECT_TRUE(sums_minimally(product_3x3(64, 128, 8), {.has_avx2_fma = true}));
 }
 
+// As a layer packs them for the forward direction.
+std::vector<float> packed_weights(DType dtype, const std::vector<float>& weights) {
+  Product p = product_3x3(32, 64, 8);
+  p.dtype = dtype;
+  ProductLayer layer(p, 0, -1);
+  layer.pack_for(Direction::forward, OwnKernels::minimal_filtering);
+  dnnl::stream stream(cpu_engine());
+  layer.pack(Direction::forward, weights.data(), stream);
+  const auto* const first = static_cast<const float*>(layer.forward_weights());
+  return {first, first + layer.packed_bytes() / sizeof(float)};
+}
+
+TEST(WinogradLayers, OfBfloat16MultiplyByRoundedWeights) {
+  if (fused_kernels_here().empty()) GTEST_SKIP() << "no fused multiply-adds";
+  const std::vector<float> weights = winograd_numbers(9 * 32 * 64, 1), rounded = rounded_numbers(9 * 32 * 64, 1);
+  EXPECT_EQ(packed_weights(DType::bfloat16, weights), packed_weights(DType::float32, rounded));
+  EXPECT_NE(packed_weights(DType::float32, weights), packed_weights(DType::float32, rounded));
+}
+
 TEST(WinogradLayers, AreThoseWhereItIsFaster) {
   const CpuModel cpu{.has_avx512 = true};
   EXPECT_TRUE(filters_minimally(product_3x3(64, 128, 14), cpu));
@@ -203,7 +305,9 @@ TEST(WinogradLayers, AreThoseWhereItIsFaster) {
   EXPECT_FALSE(filters_minimally(product_3x3(96, 64, 32), cpu)) << "a panel that is not full";
   Product p = product_3x3(64, 64, 32);
   p.dtype = DType::bfloat16;
-  EXPECT_FALSE(filters_minimally(p, cpu));
+  EXPECT_TRUE(filters_minimally(p, cpu));
+  EXPECT_TRUE(filters_minimally(p, {.has_avx512 = true, .has_avx512_bf16 = true}));
+  EXPECT_FALSE(filters_minimally(p, {.has_avx512 = true, .has_amx_bf16 = true})) << "multiplies ten times as fast";
   p = product_3x3(64, 64, 32);
   p.convolution.stride_h = 2;
   EXPECT_FALSE(filters_minimally(p, cpu));

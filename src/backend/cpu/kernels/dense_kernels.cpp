@@ -8,11 +8,7 @@ namespace {
 template <bool Rounds>
 inline Register weights_at(const float* p) {
   const auto v = load<Register>(p);
-  if constexpr (!Rounds) return v;
-  const Words bits = (Words)v;
-  const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
-  // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
-  return (Register)((v != v ? bits | 0x400000u : rounded) & 0xffff0000u);
+  return Rounds ? rounded_to_bfloat16(v) : v;
 }
 
 // Some columns of some rows of the weights.

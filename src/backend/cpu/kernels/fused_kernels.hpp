@@ -24,6 +24,7 @@ struct FusedProduct {
 
 struct WinogradPlane {  // one sample, channels-last; channels a multiple of 16
   int channels = 0, h = 0, w = 0;
+  bool is_bfloat16 = false;  // its numbers, which are float32 otherwise
 };
 constexpr int kWinogradTile = 4, kWinogradPositions = 36;
 constexpr int kWinogradRows = 48;  // channels of the source in a part: they fill a product's registers
@@ -34,6 +35,7 @@ constexpr int kWinogradRows = 48;  // channels of the source in a part: they fil
 struct WinogradWeights {
   int out = 0, in = 0;
   bool turned = false;
+  bool rounds = false;  // each weight to the nearest bfloat16 first
 };
 
 // Where the values of a tile go: position k of channel c to out[c / channels * part + k * pitch + c % channels].
@@ -54,15 +56,16 @@ struct WinogradPart {
 // Convolutions of 3x3 by minimal filtering, F(4x4, 3x3): Lavin and Gray, "Fast Algorithms for Convolutional Neural
 // Networks", CVPR 2016. A tile of 4x4 results is made of the 6x6 values around it. Values and weights are transformed
 // to 36 positions, at each of which one product of matrices [tiles, in] * [in, out] does what 144 multiplications a
-// tile and channel did, and 36 sums a tile are transformed back to 4x4 results.
+// tile and channel did, and 36 sums a tile are transformed back to 4x4 results. What lies between the numbers of the
+// samples and of the weights is float32.
 struct WinogradKernels {
   // The tile whose first result is at (row, column), to 36 positions.
-  void (*values)(const WinogradPlane& plane, const float* sample, int row, int column, const WinogradSlots& to);
+  void (*values)(const WinogradPlane& plane, const void* sample, int row, int column, const WinogradSlots& to);
   // The gradient by the tile's results, to the positions of a product with values().
-  void (*gradients)(const WinogradPlane& plane, const float* sample, int row, int column, const WinogradSlots& to);
+  void (*gradients)(const WinogradPlane& plane, const void* sample, int row, int column, const WinogradSlots& to);
   // From positions to results; bias may be null.
   void (*results)(const WinogradPlane& plane, const float* sums, std::int64_t pitch, const float* bias, int row,
-                  int column, float* sample);
+                  int column, void* sample);
   void (*weights)(const WinogradWeights& shape, const float* weights, float* out);
   // To the gradient by the weights [out, in, 3, 3], from the part's first kernel on.
   void (*weights_gradient)(const WinogradPart& part, const float* sums, float* gradient);

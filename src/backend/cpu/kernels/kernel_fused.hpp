@@ -13,6 +13,18 @@ constexpr int kPanel = kRegisterLanes == 16 ? kWidestPanel : 16;
 
 constexpr int panel_of(int columns) { return columns < kPanel ? columns : kPanel; }
 
+namespace {
+
+// Each lane's number to the nearest bfloat16, ties to even; NaN stays NaN.
+inline Register rounded_to_bfloat16(const Register& v) {
+  const Words bits = (Words)v;
+  const Words rounded = bits + 0x7fffu + ((bits >> 16) & 1u);
+  // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
+  return (Register)((v != v ? bits | 0x400000u : rounded) & 0xffff0000u);
+}
+
+}  // namespace
+
 void fused_product(const FusedProduct& p);
 extern const WinogradKernels kWinogradKernels;
 extern const DenseKernels kDenseKernels;

@@ -77,14 +77,14 @@ inline V load(const Bfloat16* p) {
     float v;
     __builtin_memcpy(&v, &bits, sizeof v);
     return v;
-  } else {
-    Vector v;
-    for (int k = 0; k < kRegisters; ++k) {
-      Halves h;
-      __builtin_memcpy(&h, p + k * kRegisterLanes, sizeof h);
-      v.at[k] = (Register)(__builtin_convertvector(h, Words) << 16);
-    }
+  } else if constexpr (requires(V v) { v.at; }) {
+    V v;
+    for (int k = 0; k < kRegisters; ++k) v.at[k] = load<Register>(p + k * kRegisterLanes);
     return v;
+  } else {
+    Halves h;
+    __builtin_memcpy(&h, p, sizeof h);
+    return (V)(__builtin_convertvector(h, Words) << 16);
   }
 }
 
@@ -105,15 +105,17 @@ inline void store(Bfloat16* p, float v) {
   p->bits = (uint16_t)(v != v ? (bits >> 16) | 0x40u : rounded);
 }
 
+inline void store(Bfloat16* p, const Register& v) {
+  const Words bits = (Words)v;
+  const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
+  // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
+  const Words chosen = v != v ? (bits >> 16) | 0x40u : rounded;
+  const Halves h = __builtin_convertvector(chosen, Halves);
+  __builtin_memcpy(p, &h, sizeof h);
+}
+
 inline void store(Bfloat16* p, const Vector& v) {
-  for (int k = 0; k < kRegisters; ++k) {
-    const Words bits = (Words)v.at[k];
-    const Words rounded = (bits + 0x7fffu + ((bits >> 16) & 1u)) >> 16;
-    // A lane is unequal to itself where it is a NaN.  NOLINTNEXTLINE(misc-redundant-expression)
-    const Words chosen = v.at[k] != v.at[k] ? (bits >> 16) | 0x40u : rounded;
-    const Halves h = __builtin_convertvector(chosen, Halves);
-    __builtin_memcpy(p + k * kRegisterLanes, &h, sizeof h);
-  }
+  for (int k = 0; k < kRegisters; ++k) store(p + k * kRegisterLanes, v.at[k]);
 }
 
 // a > b ? x : y, lane by lane.

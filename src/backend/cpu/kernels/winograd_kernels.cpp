@@ -85,14 +85,14 @@ inline void each_vector(int channels, Work work) {
 inline bool lies_in(const WinogradPlane& p, int y, int x) { return y >= 0 && y < p.h && x >= 0 && x < p.w; }
 
 // Side x Side pixels from (row, column) on; those outside are zero.
-template <int Side, typename Transform>
-inline void transform_pixels(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to,
+template <int Side, typename Number, typename Transform>
+inline void transform_pixels(const WinogradPlane& p, const Number* sample, int row, int column, const WinogradSlots& to,
                              Transform by) {
   const auto put = [&](int c) {
     float* const out = to.out + c / to.channels * to.part + c % to.channels;
     return [out, pitch = to.pitch](int y, int x, Register v) { store(out + (y * kSide + x) * pitch, v); };
   };
-  const float* const first = sample + ((int64_t)row * p.w + column) * p.channels;
+  const Number* const first = sample + ((int64_t)row * p.w + column) * p.channels;
   const int64_t line = (int64_t)p.w * p.channels;
   if (lies_in(p, row, column) && lies_in(p, row + Side - 1, column + Side - 1)) {
     each_vector(p.channels, [&](int c) {
@@ -128,25 +128,40 @@ struct ByGTransposed {
   void operator()(const Register (&s)[kSide], Register (&out)[3]) const { by_g_transposed(s, out); }
 };
 
-void values(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to) {
-  transform_pixels<kSide>(p, sample, row - 1, column - 1, to, ByB{});
+// use(the sample's numbers): a pointer to const float or const Bfloat16.
+template <typename Use>
+inline void with_numbers(const WinogradPlane& p, const void* sample, Use use) {
+  if (p.is_bfloat16) return use((const Bfloat16*)sample);
+  use((const float*)sample);
 }
 
-void gradients(const WinogradPlane& p, const float* sample, int row, int column, const WinogradSlots& to) {
-  transform_pixels<kTile>(p, sample, row, column, to, ByA{});
+void values(const WinogradPlane& p, const void* sample, int row, int column, const WinogradSlots& to) {
+  with_numbers(p, sample, [&](const auto* from) { transform_pixels<kSide>(p, from, row - 1, column - 1, to, ByB{}); });
 }
 
-void results(const WinogradPlane& p, const float* sums, int64_t pitch, const float* bias, int row, int column,
-             float* sample) {
+void gradients(const WinogradPlane& p, const void* sample, int row, int column, const WinogradSlots& to) {
+  with_numbers(p, sample, [&](const auto* from) { transform_pixels<kTile>(p, from, row, column, to, ByA{}); });
+}
+
+template <typename Number>
+inline void store_results(const WinogradPlane& p, const float* sums, int64_t pitch, const float* bias, int row,
+                          int column, Number* sample) {
   each_vector(p.channels, [&](int c) {
     const Register start = bias ? load<Register>(bias + c) : Register{};
     transform<kSide, kTile>(
         ByATransposed{}, [&](int y, int x) { return load<Register>(sums + (y * kSide + x) * pitch + c); },
         [&](int y, int x, Register v) {
           if (!lies_in(p, row + y, column + x)) return;
-          store(sample + ((int64_t)(row + y) * p.w + column + x) * p.channels + c, v + start);
+          const Register result = v + start;
+          store(sample + ((int64_t)(row + y) * p.w + column + x) * p.channels + c, result);
         });
   });
+}
+
+void results(const WinogradPlane& p, const float* sums, int64_t pitch, const float* bias, int row, int column,
+             void* sample) {
+  if (p.is_bfloat16) return store_results(p, sums, pitch, bias, row, column, (Bfloat16*)sample);
+  store_results(p, sums, pitch, bias, row, column, (float*)sample);
 }
 
 // By a non-temporal store. A template, so that each instruction set sees its own instruction alone.
@@ -194,7 +209,7 @@ void weights(const WinogradWeights& s, const float* from, float* out) {
             const int place = s.turned ? kSize - 1 - (y * kKernel + x) : y * kKernel + x;
             Register v;
             for (int lane = 0; lane < kRegisterLanes; ++lane) v[lane] = kernels[lane * column_stride + place];
-            return v;
+            return s.rounds ? rounded_to_bfloat16(v) : v;
           };
           transform<kKernel, kSide>(
               ByG{}, read, [&](int y, int x, Register v) { store(together[y * kSide + x] + k * panel + first, v); });

@@ -1,4 +1,4 @@
-// What operations by AMX tiles are measured on where they run without the rest of a step.
+// What operations on bfloat16 are measured on where they run without the rest of a step.
 #pragma once
 
 #include <algorithm>

@@ -89,8 +89,9 @@ void ProductLayer::pack_own(Direction direction, const float* weights) {
     case OwnKernels::none:
       return;
     case OwnKernels::minimal_filtering:
-      return fused_kernels().winograd->weights({.out = shape_.out.c, .in = shape_.in.c, .turned = !is_forward}, weights,
-                                               memory.as<float>());
+      return fused_kernels().winograd->weights(
+          {.out = shape_.out.c, .in = shape_.in.c, .turned = !is_forward, .rounds = shape_.dtype == DType::bfloat16},
+          weights, memory.as<float>());
     case OwnKernels::tiles:
       return pack_tile_weights({.in = shape_.in.c,
                                 .out = shape_.out.c,

@@ -7,11 +7,31 @@
 
 #include "../kernels/passing_stores.hpp"
 #include "../thread_clock.hpp"
+#include "half_numbers.hpp"
 
 namespace dtrain::backend::cpu {
 namespace {
 
-WinogradPlane plane_of(const nn::Shape& shape) { return {shape.c, shape.h, shape.w}; }
+// Samples of a tensor, one after another. The layer's shape counts: that of the tensor can be another one of as many
+// numbers.
+class Planes {
+ public:
+  Planes(const nn::Shape& shape, DType dtype, void* first)
+      : plane_{shape.c, shape.h, shape.w, dtype == DType::bfloat16},
+        first_(static_cast<std::byte*>(first)),
+        sample_bytes_(static_cast<std::size_t>(shape.size()) * bytes_of(dtype)) {}
+  Planes(const nn::Shape& shape, const Context& c, TensorId id)
+      : Planes(shape, c.tensors[static_cast<std::size_t>(id)].dtype, c.data(id)) {}
+
+  const WinogradPlane& plane() const { return plane_; }
+  int channels() const { return plane_.channels; }
+  void* sample(int i) const { return first_ + static_cast<std::size_t>(i) * sample_bytes_; }
+
+ private:
+  WinogradPlane plane_;
+  std::byte* first_;
+  std::size_t sample_bytes_;
+};
 
 // Tiles of a sample, row by row, and how many of them are transformed together.
 struct Tiles {
@@ -54,6 +74,13 @@ class TilesInUse {
 
 std::size_t floats(std::int64_t count) { return sizeof(float) * static_cast<std::size_t>(count); }
 
+Buffer numbers(DType dtype, std::int64_t count) {
+  if (dtype == DType::bfloat16) return half_numbers(count);
+  Buffer all(floats(count));
+  std::fill_n(all.as<float>(), count, 0.5f);
+  return all;
+}
+
 // What the three directions share: the layer, its tiles, and scratch for a block of them on both sides.
 class WinogradOp : public Op {
  public:
@@ -73,16 +100,18 @@ class WinogradOp : public Op {
 
   double bare_seconds(Worker& worker, int count, int repeats) final {
     const Product& p = layer_.shape();
-    const Buffer in(floats(count * p.in.size())), out(floats(count * p.out.size())), sums(floats(measured_size()));
-    for (const Buffer* buffer : {&in, &out, &sums}) std::fill_n(buffer->as<float>(), buffer->size() / 4, 0.5f);
+    const Buffer in = numbers(p.dtype, count * p.in.size()), out = numbers(p.dtype, count * p.out.size());
+    const Buffer sums = numbers(DType::float32, measured_size());
     const TilesInUse all(count * tiles_.of_sample);
-    return median_seconds(repeats, [&] { compute(worker, all, in.as<float>(), out.as<float>(), sums.as<float>()); });
+    return median_seconds(repeats, [&] {
+      compute(worker, all, {p.in, p.dtype, in.data()}, {p.out, p.dtype, out.data()}, sums.as<float>());
+    });
   }
 
  protected:
   // The direction's work on a chunk of the layer's source or its gradient, and of its result or its gradient; `sums`:
   // transformed weights, or what the gradient by these is added to.
-  virtual void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) = 0;
+  virtual void compute(Worker& worker, const TilesInUse& tiles, const Planes& in, const Planes& out, float* sums) = 0;
 
   // Floats of the sums that compute() is given to be measured.
   virtual std::int64_t measured_size() const { return transformed_size(); }
@@ -115,43 +144,44 @@ class WinogradOp : public Op {
 
   using Transform = decltype(WinogradKernels::values);
   // A block of tiles of a tensor to [parts][36][block][width]: the channels in parts of `width`.
-  void transform(Transform by, const nn::Shape& shape, const float* tensor, const TilesInUse& tiles, int first,
-                 int count, int width, float* out) const {
+  void transform(Transform by, const Planes& tensor, const TilesInUse& tiles, int first, int count, int width,
+                 float* out) const {
     for (int k = 0; k < count; ++k) {
       const int tile = tiles[first + k];
-      by(plane_of(shape), tensor + tiles_.sample(tile) * shape.size(), tiles_.row(tile), tiles_.column(tile),
+      by(tensor.plane(), tensor.sample(tiles_.sample(tile)), tiles_.row(tile), tiles_.column(tile),
          {out + std::int64_t{k} * width, pitch(width), width, kWinogradPositions * pitch(width)});
     }
   }
   std::int64_t pitch(int channels) const { return std::int64_t{tiles_.block} * channels; }
   static int in_whole_rows(int channels) { return (channels + kWinogradRows - 1) / kWinogradRows * kWinogradRows; }
 
-  // A convolution of tensors of these shapes with transformed weights, block after block of tiles: their values are
-  // transformed, multiplied by the weights position by position, and the products transformed to results.
-  void convolve(Worker& worker, const TilesInUse& tiles, const nn::Shape& from, const float* source,
-                const nn::Shape& to, float* result, const float* weights, const float* bias) const {
+  // A convolution with transformed weights, block after block of tiles: the source's values are transformed, multiplied
+  // by the weights position by position, and the products transformed to results.
+  void convolve(Worker& worker, const TilesInUse& tiles, const Planes& source, const Planes& result,
+                const float* weights, const float* bias) const {
+    const int from = source.channels(), to = result.channels();
     float* const transformed = values(worker);
-    float* const products = transformed + kWinogradPositions * pitch(from.c);
-    const int panel = kernels_.panel(to.c);
+    float* const products = transformed + kWinogradPositions * pitch(from);
+    const int panel = kernels_.panel(to);
     each_block(tiles, [&](int first, int number) {
-      transform(kernels_.winograd->values, from, source, tiles, first, number, from.c, transformed);
+      transform(kernels_.winograd->values, source, tiles, first, number, from, transformed);
       for (int position = 0; position < kWinogradPositions; ++position) {
         kernels_.product({.rows = number,
-                          .inner = from.c,
-                          .columns = to.c,
-                          .left = transformed + position * pitch(from.c),
-                          .left_row = from.c,
+                          .inner = from,
+                          .columns = to,
+                          .left = transformed + position * pitch(from),
+                          .left_row = from,
                           .left_inner = 1,
-                          .right = weights + std::int64_t{position} * from.c * to.c,
+                          .right = weights + std::int64_t{position} * from * to,
                           .right_inner = panel,
-                          .right_panel = std::int64_t{from.c} * panel,
-                          .out = products + position * pitch(to.c),
-                          .out_row = to.c});
+                          .right_panel = std::int64_t{from} * panel,
+                          .out = products + position * pitch(to),
+                          .out_row = to});
       }
       for (int k = 0; k < number; ++k) {
         const int tile = tiles[first + k];
-        kernels_.winograd->results(plane_of(to), products + std::int64_t{k} * to.c, pitch(to.c), bias, tiles_.row(tile),
-                                   tiles_.column(tile), result + tiles_.sample(tile) * to.size());
+        kernels_.winograd->results(result.plane(), products + std::int64_t{k} * to, pitch(to), bias, tiles_.row(tile),
+                                   tiles_.column(tile), result.sample(tiles_.sample(tile)));
       }
     });
   }
@@ -180,13 +210,13 @@ class WinogradForward final : public WinogradOp {
     const float* const bias = layer_.bias_offset() >= 0 ? c.parameters + layer_.bias_offset() : nullptr;
     const Product& p = layer_.shape();
     rows_.clear_below(c, result_, p.out.h);
-    convolve(*c.worker, tiles_in_use(c), p.in, static_cast<float*>(c.data(source_)), p.out,
-             static_cast<float*>(c.data(result_)), static_cast<const float*>(layer_.forward_weights()), bias);
+    convolve(*c.worker, tiles_in_use(c), {p.in, c, source_}, {p.out, c, result_},
+             static_cast<const float*>(layer_.forward_weights()), bias);
   }
 
  protected:
-  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* weights) override {
-    convolve(worker, tiles, layer_.shape().in, in, layer_.shape().out, out, weights, nullptr);
+  void compute(Worker& worker, const TilesInUse& tiles, const Planes& in, const Planes& out, float* weights) override {
+    convolve(worker, tiles, in, out, weights, nullptr);
   }
 
  private:
@@ -206,14 +236,13 @@ class WinogradBackwardData final : public WinogradOp {
   void run(Context& c) override {
     const Product& p = layer_.shape();
     rows_.clear_below(c, source_gradient_, p.in.h);
-    convolve(*c.worker, tiles_in_use(c), p.out, static_cast<float*>(c.data(gradient_)), p.in,
-             static_cast<float*>(c.data(source_gradient_)), static_cast<const float*>(layer_.backward_weights_packed()),
-             nullptr);
+    convolve(*c.worker, tiles_in_use(c), {p.out, c, gradient_}, {p.in, c, source_gradient_},
+             static_cast<const float*>(layer_.backward_weights_packed()), nullptr);
   }
 
  protected:
-  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* weights) override {
-    convolve(worker, tiles, layer_.shape().out, out, layer_.shape().in, in, weights, nullptr);
+  void compute(Worker& worker, const TilesInUse& tiles, const Planes& in, const Planes& out, float* weights) override {
+    convolve(worker, tiles, out, in, weights, nullptr);
   }
 
  private:
@@ -233,7 +262,8 @@ class WinogradBackwardWeights final : public WinogradOp {
   std::size_t workspace_bytes() const override { return floats(transformed_size()); }
   void begin(Context&) override {}
   void run(Context& c) override {
-    add_tiles(*c.worker, tiles_in_use(c), static_cast<float*>(c.data(source_)), static_cast<float*>(c.data(gradient_)),
+    const Product& p = layer_.shape();
+    add_tiles(*c.worker, tiles_in_use(c), {p.in, c, source_}, {p.out, c, gradient_},
               {workspace<float>(c), c.is_first_chunk(), c.is_last_chunk() ? gradient_of(c) : nullptr});
   }
   void finish(Context& c) override {
@@ -241,7 +271,7 @@ class WinogradBackwardWeights final : public WinogradOp {
   }
 
  protected:
-  void compute(Worker& worker, const TilesInUse& tiles, float* in, float* out, float* sums) override {
+  void compute(Worker& worker, const TilesInUse& tiles, const Planes& in, const Planes& out, float* sums) override {
     add_tiles(worker, tiles, in, out, {sums, true, sums + transformed_size()});
   }
   std::int64_t measured_size() const override { return 2 * transformed_size(); }
@@ -264,15 +294,14 @@ class WinogradBackwardWeights final : public WinogradOp {
   float* gradient_of(const Context& c) const { return c.contribution + layer_.weight_offset(); }
 
   // Without tiles too, for the sums may begin or end with this call.
-  void add_tiles(Worker& worker, const TilesInUse& tiles, const float* in, const float* out, const Sums& sums) const {
-    const nn::Shape &source = layer_.shape().in, &result = layer_.shape().out;
+  void add_tiles(Worker& worker, const TilesInUse& tiles, const Planes& in, const Planes& out, const Sums& sums) const {
     float* const values_in = values(worker);
-    float* const slopes = values_in + kWinogradPositions * pitch(in_whole_rows(source.c));
+    float* const slopes = values_in + kWinogradPositions * pitch(in_whole_rows(in.channels()));
     int first = 0;
     do {
       const int number = std::min(tiles_.block, tiles.number() - first);
-      transform(kernels_.winograd->values, source, in, tiles, first, number, kWinogradRows, values_in);
-      transform(kernels_.winograd->gradients, result, out, tiles, first, number, columns(), slopes);
+      transform(kernels_.winograd->values, in, tiles, first, number, kWinogradRows, values_in);
+      transform(kernels_.winograd->gradients, out, tiles, first, number, columns(), slopes);
       const bool is_last = first + number == tiles.number();
       add_block({values_in, slopes, number},
                 {sums.parts, sums.begins && first == 0, is_last ? sums.gradient : nullptr});
@@ -332,7 +361,7 @@ bool fills_panels(int channels) {
 
 static bool can_filter(const Product& p, const CpuModel& cpu, int least_side) {
   if (!p.is_padded_3x3() || p.convolution.stride_h != 1 || p.convolution.stride_w != 1) return false;
-  if (p.dtype != DType::float32 || !cpu.has_fused_kernels()) return false;
+  if (!cpu.has_fused_kernels() || (p.dtype == DType::bfloat16 && cpu.has_amx_bf16)) return false;
   return std::min(p.out.h, p.out.w) >= least_side && fills_panels(p.in.c) && fills_panels(p.out.c);
 }
 
