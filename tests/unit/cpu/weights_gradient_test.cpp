@@ -98,9 +98,10 @@ class OneThread {
     c.contribution = memory.as<float>() + shift;
     c.chunks = chunks.number();
     op_->begin(c);
-    for (c.chunk = 0; c.chunk < c.chunks; ++c.chunk) {
-      c.first = chunks.first(c.chunk);
-      c.count = chunks.size(c.chunk);
+    for (int chunk = 0; chunk < chunks.number(); ++chunk) {
+      c.chunk = chunk;
+      c.first = chunks.first(chunk);
+      c.count = chunks.size(chunk);
       op_->run(c);
     }
     op_->finish(c);
