@@ -52,6 +52,27 @@ def refuses_keys_that_would_leave_the_folder(world):
     assert "outside of the folder" in world.run("data", "cp", "-r", world.s3("in"), "out", status=1)
 
 
+def leaves_the_neighbours_of_a_folder(world):
+    for key in ("shapes/a", "shapes2/a", "w/a", "w/a/b"):
+        world.put(key, key.encode())
+    assert world.json("data", "cp", "-r", world.s3("shapes"), "d")["files"] == 1
+    assert "no object is there" in world.run("data", "cp", "-r", world.s3("shape"), "e", status=1)
+    assert "cannot be a file and a folder" in world.run("data", "cp", "-r", world.s3("w"), "e", status=1)
+    assert not (world.folder / "e").exists()
+
+
+def replaces_files_and_nothing_else(world):
+    world.put("a", b"new")
+    os.mkfifo(world.folder / "pipe")
+    for target in ("pipe", "/dev/stdout"):
+        assert "no regular file" in world.run("data", "cp", world.s3("a"), target, status=2)
+    (world.folder / "file").touch(mode=0o600)
+    (world.folder / "link").symlink_to("file")
+    world.run("data", "cp", world.s3("a"), "link")
+    assert (world.folder / "link").is_symlink() and (world.folder / "file").read_bytes() == b"new"
+    assert (world.folder / "file").stat().st_mode & 0o777 == 0o600
+
+
 def names_what_is_not_there(world):
     error = world.run("data", "cp", "s3://no-such-bucket-at-all/x", "x", status=4)
     assert "s3://no-such-bucket-at-all/x" in error and "NoSuchBucket" in error, error
@@ -287,7 +308,8 @@ def a_bundle_refuses_what_it_could_not_hold(world):
 
 
 TESTS = [copies_a_file_there_and_back, copies_keys_of_all_kinds, copies_folders_and_leaves_what_is_there,
-         refuses_keys_that_would_leave_the_folder, names_what_is_not_there, names_no_secret_of_a_url,
+         refuses_keys_that_would_leave_the_folder, leaves_the_neighbours_of_a_folder,
+         replaces_files_and_nothing_else, names_what_is_not_there, names_no_secret_of_a_url,
          names_no_secret_of_an_archives_url, copies_a_file_whose_name_has_a_question_mark,
          takes_a_bucket_for_no_object,
          leaves_the_unfinished_upload_of_another_program,

@@ -14,8 +14,10 @@
 namespace dtrain::data {
 
 struct CopyOptions {
-  std::string from, to;    // at least one is remote; what ends in / (or is a folder) is given the other's file name
-  bool recursive = false;  // everything below `from`: a folder, or a prefix in a bucket
+  std::string from, to;  // at least one is remote; what ends in / (or is a folder) is given the other's file name
+  // Everything below `from`, a folder here or in a bucket: s3://b/p stands for s3://b/p/, or for the object p if
+  // nothing is below that.
+  bool recursive = false;
   // Bytes of the file that is named; from several threads, one at a time.
   std::function<void(std::string_view file, std::uint64_t done, std::uint64_t total)> progress = {};
 };
@@ -26,8 +28,9 @@ struct CopyResult {
   std::uint64_t resumed_bytes = 0;     // of uploads, that an earlier run had sent
 };
 
-// Every file is there whole, or not at all. Throws UsageError (two local names, a folder without `recursive`),
-// DataError (a checksum, a name that would leave the folder), net::AwsError, Error (disk).
+// Every file is there whole, or not at all. A file that is replaced keeps its permissions, and a link to it leads to
+// the new one. Throws UsageError (two local names, a folder without `recursive`, a target that is a pipe or a device),
+// DataError (a checksum, a name that would leave the folder, two objects for one target), net::AwsError, Error (disk).
 CopyResult copy_files(net::ObjectStore& store, const CopyOptions& options);
 
 struct UnpackOptions {

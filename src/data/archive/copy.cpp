@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
+#include <vector>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
@@ -48,6 +50,35 @@ std::vector<Path> files_below(const Path& folder) try {
   throw Error(fmt::format("{}: {}", (error.path1().empty() ? folder : error.path1()).string(), error.code().message()));
 }
 
+struct PlannedCopy {
+  std::string from, to;
+};
+
+// What orders targets so that those in the way of each other are neighbours: the place that a local name stands for,
+// with the folder "a" before "a.b".
+std::string place_of(const std::string& to) {
+  if (net::is_object_url(to)) return to;
+  std::string place = Path(to).lexically_normal().string();
+  std::ranges::replace(place, '/', '\0');
+  return place;
+}
+
+// Throws DataError where two targets are one, or one is a file in which the other would be: s3:// knows the keys a//b
+// and a/b, and a beside a/b, which no folder can hold.
+void refuse_shared_targets(const std::vector<PlannedCopy>& plan) {
+  std::vector<std::pair<std::string, const PlannedCopy*>> places;
+  for (const PlannedCopy& one : plan) places.emplace_back(place_of(one.to), &one);
+  std::ranges::sort(places);
+  for (std::size_t at = 1; at < places.size(); ++at) {
+    const auto& [place, first] = places[at - 1];
+    const auto& [next, second] = places[at];
+    if (next != place && !next.starts_with(place + '\0')) continue;
+    throw DataError(fmt::format("{} and {} cannot both be copied: {} {}", first->from, second->from, first->to,
+                                next == place ? "would be the target of both" : "cannot be a file and a folder"),
+                    "copy one of them by its own name to another target; nothing was copied");
+  }
+}
+
 class Copier {
  public:
   Copier(net::ObjectStore& store, const CopyOptions& options) : store_(store), options_(options) {}
@@ -87,7 +118,7 @@ class Copier {
     if (from_far && !net::is_s3_url(options_.from)) {
       throw UsageError(fmt::format("{}: has no list of its files", net::shown_url(options_.from)), "name each file");
     }
-    if (from_far) return copy_bucket();
+    if (from_far) return copy_bucket(net::parse_s3_url(options_.from));
     if (!std::filesystem::is_directory(options_.from)) {
       throw DataError(fmt::format("{}: no such folder", options_.from), "check the name");
     }
@@ -96,21 +127,33 @@ class Copier {
       copy_one(file.string(), below_destination(file.lexically_relative(options_.from).string()));
   }
 
-  void copy_bucket() {
-    const net::S3Url from = net::parse_s3_url(options_.from);
+  std::vector<std::string> keys_below(const std::string& folder) {
     std::vector<std::string> keys;
-    store_.list(options_.from, [&](const net::ObjectEntry& entry) {
+    store_.list(folder, [&](const net::ObjectEntry& entry) {
       if (!entry.key.ends_with('/')) keys.push_back(entry.key);  // such are a console's empty folders
     });
-    if (keys.empty()) throw DataError(fmt::format("{}: no object begins so", options_.from), "check the name");
-    for (const std::string& key : keys) {
-      // "photos" holds photos/a.jpg, and is the beginning of photos2/a.jpg too: names keep what is behind the last /.
-      const std::size_t cut = from.key.rfind('/') == from.key.npos ? 0 : from.key.rfind('/') + 1;
-      const bool whole_folder =
-          key.size() > from.key.size() && (key[from.key.size()] == '/' || from.key.ends_with('/'));
-      const std::string_view rest = std::string_view(key).substr(whole_folder ? from.key.size() : cut);
-      copy_one(net::S3Url{from.bucket, key}.text(), below_destination(rest));
+    return keys;
+  }
+
+  // "photos" is the folder of photos/a.jpg, and not of photos2/a.jpg. If nothing is below it, it may be an object.
+  void copy_bucket(net::S3Url from) {
+    const std::string name = from.key.substr(from.key.rfind('/') + 1);  // npos + 1 is 0
+    const bool may_be_object = !name.empty();
+    if (may_be_object) from.key += '/';
+    std::vector<PlannedCopy> plan;
+    for (const std::string& key : keys_below(from.text())) {
+      const std::string_view rest = std::string_view(key).substr(from.key.size());
+      plan.push_back({net::S3Url{from.bucket, key}.text(), below_destination(rest)});
     }
+    if (plan.empty() && may_be_object && store_.find(options_.from)) {
+      plan.push_back({options_.from, below_destination(name)});
+    }
+    if (plan.empty()) {
+      throw DataError(fmt::format("{}: no object is there", options_.from),
+                      fmt::format("check the name: what is below {} would be copied", from.text()));
+    }
+    refuse_shared_targets(plan);
+    for (const PlannedCopy& one : plan) copy_one(one.from, one.to);
   }
 
   void copy_one(const std::string& from, const std::string& to) {

@@ -8,14 +8,14 @@
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http.hpp>
 
-#include "download_part.hpp"
-
 namespace dtrain::net {
 
-PartialFile::PartialFile(Path to, std::string url)
-    : to_(std::move(to)), part_(download_part(to_)), from_(download_source(to_)), url_(std::move(url)) {
-  if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = open_download_part(to_);
+PartialFile::PartialFile(const Path& to, std::string url)
+    : target_(download_target(to)),
+      part_(download_part(target_.path)),
+      from_(download_source(target_.path)),
+      url_(std::move(url)) {
+  fd_ = open_download_part(target_);
   const off_t size = ::lseek(fd_.get(), 0, SEEK_END);
   if (size < 0) fail_download("read", part_);
   size_ = static_cast<std::uint64_t>(size);
@@ -56,9 +56,7 @@ void PartialFile::remove() {
 }
 
 void PartialFile::complete() {
-  if (::fsync(fd_.get()) != 0) fail_download("write to disk", part_);
-  if (::rename(part_.c_str(), to_.c_str()) != 0) fail_download("rename", part_);
-  ::unlink(from_.c_str());
+  complete_download(fd_, target_);
   fd_ = FileDescriptor();
 }
 

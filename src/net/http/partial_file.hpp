@@ -6,13 +6,16 @@
 
 #include <dtrain/base/files.hpp>
 
+#include "download_part.hpp"
+
 namespace dtrain::net {
 
 // Holds a lock, so that two processes never write one file. Throws Error on every failure of the disk.
 class PartialFile {
  public:
-  // Opens what an earlier try left of the same URL; what was left of another is dropped.
-  PartialFile(Path to, std::string url);
+  // Opens what an earlier try left of the same URL; what was left of another is dropped. Throws UsageError as
+  // download_target() does.
+  PartialFile(const Path& to, std::string url);
   ~PartialFile();
   const Path& path() const { return part_; }
   std::uint64_t size() const { return size_; }
@@ -24,7 +27,8 @@ class PartialFile {
   void complete();  // makes it TO, on disk
 
  private:
-  Path to_, part_, from_;
+  DownloadTarget target_;
+  Path part_, from_;
   std::string url_, validator_;
   FileDescriptor fd_;
   std::uint64_t size_ = 0;

@@ -14,8 +14,6 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/net/http.hpp>
 
-#include "http/download_part.hpp"
-
 namespace dtrain::net {
 namespace {
 
@@ -25,14 +23,13 @@ constexpr std::uint64_t kBytesASync = 128u << 20;
 
 }  // namespace
 
-PartFile::PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size)
-    : to_(std::move(to)),
-      part_(download_part(to_)),
-      from_(download_source(to_)),
+PartFile::PartFile(const Path& to, const std::string& url, const ObjectState& state, std::uint64_t part_size)
+    : target_(download_target(to)),
+      part_(download_part(target_.path)),
+      from_(download_source(target_.path)),
       size_(state.size),
       part_size_(part_size) {
-  if (to_.has_parent_path()) make_folder(to_.parent_path());
-  fd_ = open_download_part(to_);
+  fd_ = open_download_part(target_);
   take_over(fmt::format("{}\n{}\n{}\n{}\n", stored_url(url), state.etag, size_, part_size_));
   reserve();
 }
@@ -129,9 +126,7 @@ void PartFile::drop() {
 
 void PartFile::complete() {
   take_unmarked();
-  if (::fsync(fd_.get()) != 0) fail_download("write to disk", part_);
-  if (::rename(part_.c_str(), to_.c_str()) != 0) fail_download("rename", part_);
-  ::unlink(from_.c_str());
+  complete_download(fd_, target_);
 }
 
 }  // namespace dtrain::net

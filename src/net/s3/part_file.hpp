@@ -9,6 +9,8 @@
 #include <dtrain/base/mutex.hpp>
 #include <dtrain/net/objects.hpp>
 
+#include "http/download_part.hpp"
+
 namespace dtrain::net {
 
 // Holds a lock, so that two processes never write one file. Throws Error on every failure of the disk. A part is marked
@@ -17,8 +19,9 @@ namespace dtrain::net {
 class PartFile {
  public:
   // Takes over what an earlier try left of the same object; what was left of another is dropped. The whole size is
-  // reserved on disk, or compared with its free space, so a full disk shows here.
-  PartFile(Path to, const std::string& url, const ObjectState& state, std::uint64_t part_size);
+  // reserved on disk, or compared with its free space, so a full disk shows here. Throws UsageError as
+  // download_target() does.
+  PartFile(const Path& to, const std::string& url, const ObjectState& state, std::uint64_t part_size);
   PartFile(const PartFile&) = delete;
   ~PartFile();  // leaves marks of all parts that came, for the next try
   const std::vector<std::size_t>& missing() const { return missing_; }
@@ -38,7 +41,8 @@ class PartFile {
   void mark(const std::vector<std::size_t>& parts);
   std::vector<std::size_t> take_unmarked() DTRAIN_EXCLUDES(mutex_);
 
-  Path to_, part_, from_;
+  DownloadTarget target_;
+  Path part_, from_;
   std::uint64_t size_, part_size_, header_ = 0;
   FileDescriptor fd_, from_fd_;
   std::vector<std::size_t> missing_;

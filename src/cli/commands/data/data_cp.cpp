@@ -24,7 +24,7 @@ void bind(config::OptionSet& set, CopyCommand& options) {
     place->required = true;
     place->offers = config::Offers::files;
   }
-  set.add("-r,--recursive", options.recursive, "copy everything below a folder or prefix");
+  set.add("-r,--recursive", options.recursive, "copy everything below a folder, here or in a bucket");
 }
 
 // The copying threads tell one at a time, so the line is drawn by one at a time too.

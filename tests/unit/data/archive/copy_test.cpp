@@ -71,6 +71,30 @@ TEST_F(Copy, TakesABucketForNoObject) {
   EXPECT_EQ(read_file(folder / "a"), "of the user");
 }
 
+TEST_F(Copy, TakesANameForTheFolderAndNotForTheBeginningOfOthers) {
+  for (const char* key : {"shapes/a", "shapes/shapes2/a", "shapes2/a"})
+    store.put(std::string("s3://beginnings/") + key, bytes_of(key));
+  const auto copy_below = [&](const std::string& from) {
+    return copy_files(store, {.from = from, .to = folder / "d", .recursive = true}).files;
+  };
+  EXPECT_EQ(copy_below("s3://beginnings/shapes"), 2u);
+  EXPECT_EQ(read_file(folder / "d/shapes2/a"), "shapes/shapes2/a");
+  expect_error([&] { copy_below("s3://beginnings/shape"); }, "s3://beginnings/shape: no object is there");
+  EXPECT_EQ(copy_below("s3://beginnings/shapes2/a"), 1u);
+  EXPECT_EQ(read_file(folder / "d/a"), "shapes2/a");
+}
+
+TEST_F(Copy, RefusesObjectsThatCannotBeSideBySideBeforeItCopies) {
+  for (const char* key : {"w/dbl", "w//dbl", "v/a", "v/a.b", "v/a/c"})
+    store.put(std::string("s3://beside/") + key, bytes_of("1"));
+  const auto copy_below = [&](const std::string& from) {
+    copy_files(store, {.from = from, .to = folder / "d", .recursive = true});
+  };
+  expect_error([&] { copy_below("s3://beside/w"); }, "would be the target of both");
+  expect_error([&] { copy_below("s3://beside/v"); }, "cannot be a file and a folder");
+  EXPECT_FALSE(std::filesystem::exists(folder / "d"));
+}
+
 TEST_F(Copy, NamesAFileFromTheWebWithoutItsQuery) {
   store.put("s3://public/in/web.txt", bytes_of("yes"));
   std::vector<std::string> told;

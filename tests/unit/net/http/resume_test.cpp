@@ -82,6 +82,17 @@ TEST_F(Resume, BeginsAnewWhenTheServerDoesNotSayWhereTheRestBegins) {
   EXPECT_EQ(count("rest-of-unknown-position"), 3);
 }
 
+TEST_F(Resume, ReplacesTheFileBehindALink) {
+  std::ofstream(folder / "behind") << "old";
+  std::filesystem::permissions(folder / "behind", std::filesystem::perms(0600));
+  std::filesystem::create_symlink("behind", request.to);
+  get("ok");
+  EXPECT_TRUE(std::filesystem::is_symlink(request.to));
+  EXPECT_EQ(read_file(folder / "behind"), content);
+  EXPECT_EQ(std::filesystem::status(folder / "behind").permissions(), std::filesystem::perms(0600));
+  expect_only({"behind", "file.bin"});
+}
+
 TEST_F(Resume, BeginsAFileUrlAnew) {
   std::filesystem::create_directory(folder / "from");
   std::ofstream(folder / "from/source") << content;

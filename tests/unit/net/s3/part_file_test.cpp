@@ -55,5 +55,39 @@ TEST(PartFile, WritesNothingToReserveRoomAndStillSeesThatThereIsNone) {
   if (!refused) GTEST_SKIP() << "this kernel filters no system calls";
 }
 
+void download_text(const Path& to, const std::string& text) {
+  PartFile file(to, "s3://b/a", {.size = text.size()}, 8);
+  file.write(0, bytes_of(text));
+  file.complete();
+}
+
+TEST(PartFile, ReplacesAFileBehindLinksAndKeepsItsPermissions) {
+  using std::filesystem::perms;
+  const TemporaryFolder folder;
+  make_folder(folder / "in");
+  write_file_atomic(folder / "in/secret", "old");
+  for (const perms mode : {perms::owner_read | perms::owner_write, perms::owner_read}) {
+    std::filesystem::permissions(folder / "in/secret", mode);
+    std::filesystem::remove(folder / "link");
+    std::filesystem::create_symlink("in/secret", folder / "link");
+    download_text(folder / "link", "new");
+    EXPECT_TRUE(std::filesystem::is_symlink(folder / "link"));
+    EXPECT_EQ(read_file(folder / "in/secret"), "new");
+    EXPECT_EQ(std::filesystem::status(folder / "in/secret").permissions(), mode);
+  }
+}
+
+TEST(PartFile, RefusesATargetThatIsNoRegularFile) {
+  const TemporaryFolder folder;
+  ASSERT_EQ(::mkfifo((folder / "pipe").c_str(), 0600), 0);
+  make_folder(folder / "folder");
+  std::filesystem::create_symlink("pipe", folder / "link");
+  for (const Path& to : {folder / "pipe", folder / "folder", folder / "link", Path("/proc/self/fd/0")}) {
+    EXPECT_THROW(download_text(to, "new"), UsageError) << to;
+  }
+  EXPECT_TRUE(std::filesystem::is_fifo(folder / "pipe"));
+  EXPECT_FALSE(std::filesystem::exists(folder / "pipe.part"));
+}
+
 }  // namespace
 }  // namespace dtrain::net
