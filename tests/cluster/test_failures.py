@@ -241,22 +241,27 @@ def test_r09_a_quota_stops_at_once(cloud, up):
 
 
 SPOT_IS_FULL = "MaxSpotInstanceCountExceeded"
+NO_SPOT_ROLE = "AuthFailure.ServiceLinkedRoleCreationNotPermitted"
 IN_THE_ANSWER = (f"<CreateFleetResponse><errorSet><item><errorCode>{SPOT_IS_FULL}</errorCode><errorMessage>0 of kind g</errorMessage>"
                  "</item></errorSet><fleetInstanceSet/></CreateFleetResponse>")
 
 
-@pytest.mark.parametrize("refusal", [error(SPOT_IS_FULL), lambda exchange: Answer(200, IN_THE_ANSWER)])
-def test_r09_a_full_quota_of_spot_instances_leaves_those_on_demand(cloud, up, refusal):
-    cloud.proxy.on("CreateFleet", refusal, calls=[1])
+@pytest.mark.parametrize("code", [SPOT_IS_FULL, NO_SPOT_ROLE])
+@pytest.mark.parametrize("in_the_answer", [False, True])
+def test_r09_no_right_to_spot_instances_leaves_those_on_demand(cloud, up, code, in_the_answer):
+    answer = Answer(200, IN_THE_ANSWER.replace(SPOT_IS_FULL, code))
+    cloud.proxy.on("CreateFleet", (lambda exchange: answer) if in_the_answer else error(code), calls=[1])
     said = up("--spot", "prefer", types="c5.large,m5.large").stderr
-    assert SPOT_IS_FULL in said and cloud.node_names("demo") == EVERYTHING
+    assert code in said and cloud.node_names("demo") == EVERYTHING
     assert [one[:2] for one in pools_asked(cloud)] == [("spot", "c5.large"), ("on-demand", "c5.large")]
 
 
-def test_r09_a_full_quota_of_spot_instances_stops_where_nothing_else_is_allowed(cloud, up):
-    cloud.proxy.on("CreateFleet", error(SPOT_IS_FULL))
+@pytest.mark.parametrize("code,cause,advice", [(SPOT_IS_FULL, "quota", "Service Quotas"),
+                                               (NO_SPOT_ROLE, "permission", "create-service-linked-role")])
+def test_r09_no_right_to_spot_instances_stops_where_nothing_else_is_allowed(cloud, up, code, cause, advice):
+    cloud.proxy.on("CreateFleet", error(code))
     refused = an_error(up("--spot", "only", "--json", status=4))
-    assert refused["details"]["cause"] == "quota" and cloud.proxy.count("CreateFleet") == 1
+    assert refused["details"]["cause"] == cause and advice in refused["hint"] and cloud.proxy.count("CreateFleet") == 1
 
 
 REFUSALS = [("UnauthorizedOperation", 403, "permission"), ("AccessDenied", 403, "permission"),

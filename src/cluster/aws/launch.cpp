@@ -66,8 +66,9 @@ auto call_once(const AwsContext& context, const Call& call, const Find& find) {
   }
 }
 
-// EC2 has a quota of its own for spot instances, which is 0 for many types in a new account.
-constexpr std::string_view kSpotIsFull = "MaxSpotInstanceCountExceeded";
+// EC2 has a quota of its own for spot instances, which is 0 for many types in a new account, and needs a role for them.
+constexpr std::string_view kNoSpotCodes[] = {"MaxSpotInstanceCountExceeded",
+                                             "AuthFailure.ServiceLinkedRoleCreationNotPermitted"};
 
 // Whether another pool may have machines.
 bool is_for_the_next_pool(const LaunchOrder& order, net::AwsProblem problem) {
@@ -190,7 +191,9 @@ struct Request {
   int machines = 0, least = 0;
   bool on_demand_helps = false;  // it is a spot pool, and others are on demand
   // Whether the code ends the search in spot pools only.
-  bool leaves_spot(std::string_view code) const { return on_demand_helps && code == kSpotIsFull; }
+  bool leaves_spot(std::string_view code) const {
+    return on_demand_helps && std::ranges::find(kNoSpotCodes, code) != std::end(kNoSpotCodes);
+  }
 };
 
 Request request_of(const LaunchOrder& order, const Pool& pool, int least, bool has_on_demand) {
@@ -351,10 +354,10 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
   launched.wanted = static_cast<int>(order.names.size());
   const bool has_on_demand =
       std::ranges::any_of(pools, [](const Pool& pool) { return pool.market == Market::on_demand; });
-  bool spot_is_full = false;
+  bool no_spot = false;
   for (const Pool& pool : pools) {
     if (order.between_pools) order.between_pools();
-    if (spot_is_full && pool.market == Market::spot) continue;
+    if (no_spot && pool.market == Market::spot) continue;
     const Request request = request_of(order, pool, least, has_on_demand);
     FleetAnswer answer = ask_pool(context, order, from, request, tags, launched);
     const int got = static_cast<int>(answer.ids.size());
@@ -368,7 +371,7 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
       launched.ended.insert(answer.ids.begin(), answer.ids.end());
     }
     if (request.leaves_spot(answer.code)) {
-      spot_is_full = true;
+      no_spot = true;
       continue;
     }
     const net::AwsProblem problem = net::problem_of_code(answer.code);

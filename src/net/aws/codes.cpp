@@ -52,6 +52,7 @@ constexpr CodeMeaning kCodes[] = {
     {AwsProblem::denied, "UnauthorizedOperation"},
     {AwsProblem::denied, "UnauthorizedException"},
     {AwsProblem::denied, "OptInRequired"},
+    {AwsProblem::denied, "AuthFailure.ServiceLinkedRoleCreationNotPermitted"},
     {AwsProblem::denied, "PendingVerification"},
     {AwsProblem::denied, "Blocked"},
     {AwsProblem::credentials, "InvalidAccessKeyId"},

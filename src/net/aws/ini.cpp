@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <optional>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -14,15 +16,33 @@ std::string_view without_comment(std::string_view line) {
   return trim(line);
 }
 
-// The name between the brackets, runs of blanks as one: "profile x".
-std::string section_name(std::string_view line) {
-  std::string name;
-  for (const char c : trim(line.substr(1, line.find(']') - 1))) {
+std::string with_single_blanks(std::string_view text) {
+  std::string out;
+  for (const char c : text) {
     const bool blank = c == ' ' || c == '\t';
-    if (!blank) name += c;
-    if (blank && !name.ends_with(' ')) name += ' ';
+    if (!blank) out += c;
+    if (blank && !out.ends_with(' ')) out += ' ';
   }
-  return name;
+  return out;
+}
+
+// The text between two equal quotes; nullopt: it is not quoted.
+std::optional<std::string_view> between_quotes(std::string_view text) {
+  const bool quoted = text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front();
+  return quoted ? std::optional(text.substr(1, text.size() - 2)) : std::nullopt;
+}
+
+// The name between the brackets, runs of blanks as one: "profile x". A name in quotes, as in [profile "x y"], is taken
+// as it stands, without them.
+std::string section_name(std::string_view line) {
+  const std::string_view text = trim(line.substr(1, line.find(']') - 1));
+  for (const std::string_view kind : {"profile", "sso-session", "services"}) {
+    if (!text.starts_with(kind)) continue;
+    const std::string_view rest = text.substr(kind.size());
+    const auto quoted = between_quotes(trim(rest));
+    if (quoted && trim(rest).size() < rest.size()) return fmt::format("{} {}", kind, *quoted);
+  }
+  return with_single_blanks(text);
 }
 
 }  // namespace

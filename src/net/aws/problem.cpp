@@ -49,6 +49,9 @@ std::string origin_of(const std::string& url) {
 // A region that does not exist has no host: curl says "Could not resolve host: ec2.us-esat-1.amazonaws.com".
 bool is_unknown_host(std::string_view failure) { return failure.find("resolve host") != failure.npos; }
 
+// The first spot instance of an account makes EC2 create a role, for which the caller needs a right of its own.
+constexpr std::string_view kNoSpotRole = "AuthFailure.ServiceLinkedRoleCreationNotPermitted";
+
 std::string hint_of(const AwsError::Facts& facts) {
   switch (facts.problem) {
     case AwsProblem::throttled:
@@ -66,6 +69,11 @@ std::string hint_of(const AwsError::Facts& facts) {
     case AwsProblem::wrong_region:
       return "set AWS_REGION to the bucket's region";
     case AwsProblem::denied:
+      if (facts.code == kNoSpotRole) {
+        return "an administrator of the account can make the role for spot instances once: "
+               "`aws iam create-service-linked-role --aws-service-name spot.amazonaws.com`; or use credentials with "
+               "the rights that `dtrain cluster iam-policy` prints, or machines on demand";
+      }
       return "check which credentials are used (AWS_PROFILE, AWS_ACCESS_KEY_ID) and their rights";
     case AwsProblem::not_found:
       return "check the name";

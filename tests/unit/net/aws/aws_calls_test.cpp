@@ -15,6 +15,11 @@ struct Refusal {
   const char* cause;
 };
 
+TEST(AwsProblems, NameTheRoleThatSpotInstancesNeed) {
+  const AwsError denied = refusal("ec2 CreateFleet", "AuthFailure.ServiceLinkedRoleCreationNotPermitted", "no");
+  EXPECT_NE(denied.hint().find("create-service-linked-role --aws-service-name spot.amazonaws.com"), std::string::npos);
+}
+
 TEST(AwsProblems, AreOfOneOfEightCausesByTheirCodes) {
   const Refusal table[] = {
       {500, "InsufficientInstanceCapacity", AwsProblem::capacity, "capacity"},
@@ -26,6 +31,7 @@ TEST(AwsProblems, AreOfOneOfEightCausesByTheirCodes) {
       {400, "ServiceLimitExceeded", AwsProblem::quota, "quota"},
       {403, "UnauthorizedOperation", AwsProblem::denied, "permission"},
       {400, "AccessDeniedException", AwsProblem::denied, "permission"},
+      {400, "AuthFailure.ServiceLinkedRoleCreationNotPermitted", AwsProblem::denied, "permission"},
       {401, "AuthFailure", AwsProblem::credentials, "credential"},
       {403, "SignatureDoesNotMatch", AwsProblem::credentials, "credential"},
       {400, "UnrecognizedClientException", AwsProblem::credentials, "credential"},

@@ -164,6 +164,14 @@ TEST(Ini, ReadsCommentsAndNestedKeys) {
   EXPECT_EQ(ini.at("profile x"), wanted);
 }
 
+TEST(Ini, TakesNamesOutOfTheirQuotes) {
+  const Ini ini =
+      parse_ini("[profile 'my prof']\n[profile \"b  c\"]\n[sso-session 's']\n[services \"x\"]\n['y']\n", "f");
+  for (const char* name : {"profile my prof", "profile b  c", "sso-session s", "services x", "'y'"}) {
+    EXPECT_TRUE(ini.contains(name)) << name;
+  }
+}
+
 TEST(Ini, NamesTheLineThatItDoesNotUnderstand) { EXPECT_THROW(parse_ini("[x]\nno equals sign\n", "f"), UsageError); }
 
 TEST(AwsProblems, ReadsTheErrorsOfAllProtocols) {
