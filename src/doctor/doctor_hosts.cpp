@@ -108,6 +108,7 @@ class Rounds {
     command.argv = program_.make_ready(session).command;
     command.argv.insert(command.argv.end(), {"doctor", "--part", name, "--json"});
     command.input = order.dump();
+    command.skip_login_text = true;
     command.on_error = [&complained](std::string_view bytes) { complained += bytes; };
     return command;
   }

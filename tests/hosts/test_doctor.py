@@ -14,6 +14,16 @@ def examine(world: Cluster, *hosts: str) -> dict:
     return json.loads(answer.stdout)
 
 
+def test_a_login_that_prints(world: Cluster):
+    """A line that .bashrc prints before the answer of a host is not taken for the answer."""
+    world.boot("h1", "h2", "h3")
+    world.lab["h1"].run("mkdir", "-p", SHARED_JOB)
+    world.lab["h2"].run("sh", "-c", "echo 'echo Welcome to $(hostname)' >~/.bashrc")
+    report = examine(world, "h2", "h3")
+    assert faults(report) == [], report["together"]
+    assert all(link["reached"] for host in report["hosts"] for link in host["links"].values()), report["hosts"]
+
+
 def faults(report: dict) -> list[str]:
     return [finding["what"] for finding in report["together"] if finding["level"] != "fine"]
 

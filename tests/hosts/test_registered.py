@@ -167,6 +167,18 @@ def test_down_ends_a_running_job(world: Cluster):
     site.down()
 
 
+def test_logins_that_print(world: Cluster):
+    """Lines that .bashrc prints on all hosts stand in the way of no command, and in no document."""
+    world.boot("h1", "h2", "h3")
+    for host in ("h2", "h3"):
+        world.lab[host].run("sh", "-c", "echo 'echo Welcome to $(hostname)' >~/.bashrc")
+    site = Site(world, "h2", "h3")
+    site.register()
+    assert json.loads(site.jobs("list", "--json").stdout)["jobs"] == []
+    assert "Welcome" not in site.cluster("status").stdout
+    site.down()
+
+
 @slow
 def test_a_second_user_and_a_head_that_is_lost(world: Cluster):
     """Another person registers the same host file and sees the same queue; once the head is off, another host takes the queue,

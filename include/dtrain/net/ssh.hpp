@@ -91,6 +91,10 @@ struct SshCommand {
   std::function<void(std::string_view)> on_output{}, on_error{};
   // The command is ended after that: SIGTERM, 2 s later SIGKILL, to its process group.
   std::optional<std::chrono::milliseconds> deadline{};
+  // True: on_output gets only what the command writes, not what the user's shell prints before it (a .bashrc that
+  // prints in every shell). run() then throws RemoteError, with the first line of that text, if the shell did not come
+  // to the command.
+  bool skip_login_text = false;
 };
 
 struct [[nodiscard]] SshExit {

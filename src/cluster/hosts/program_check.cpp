@@ -20,6 +20,7 @@ constexpr std::size_t kMostErrors = 2 << 10;
 Said said_by(net::SshSession& session, net::SshCommand command, std::chrono::milliseconds deadline) {
   Said said;
   command.deadline = deadline;
+  command.skip_login_text = true;
   command.on_output = [&said](std::string_view text) { said.output += text; };
   command.on_error = [&said](std::string_view text) {
     said.errors += text.substr(0, kMostErrors - std::min(kMostErrors, said.errors.size()));

@@ -149,6 +149,7 @@ ClusterHead::ClusterHead(const cluster::Fleet& fleet, std::chrono::seconds patie
 Json ClusterHead::ask(const Json& question) {
   std::string said, complaint;
   net::SshCommand command{.argv = {on_node("bundle/dtrain"), "agent", "--ask"}, .input = question.dump()};
+  command.skip_login_text = true;
   command.on_output = [&](std::string_view text) { said += text; };
   command.on_error = [&](std::string_view text) { complaint += text; };
   if (session_.run(command).ok()) return Json::parse(said, "the answer of the cluster's head");

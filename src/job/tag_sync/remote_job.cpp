@@ -26,6 +26,7 @@ HeadAnswer run_dtrain(cluster::ClusterHead& head, std::vector<std::string> words
   words.insert(words.begin(), fmt::format("{}/bundle/dtrain", cluster::kNodeFolder));
   HeadAnswer answer;
   net::SshCommand command{.argv = std::move(words), .input = std::move(input)};
+  command.skip_login_text = true;
   command.on_output = [&answer](std::string_view text) { answer.output += text; };
   command.on_error = [&answer](std::string_view text) { answer.error += text; };
   if (head.session().run(command).ok()) {

@@ -7,6 +7,7 @@
 #include <dtrain/net/ssh.hpp>
 
 #include "channel.hpp"
+#include "login_text.hpp"
 #include "session.hpp"
 
 namespace dtrain::net {
@@ -16,10 +17,11 @@ using namespace std::chrono_literals;
 constexpr auto kStartDeadline = 20s;  // for sshd to open the channel and start the shell
 constexpr auto kGrace = 2s;           // between the signals, and after the last one
 // sshd takes no signals for root's programs, so a second shell of the same connection sends them: the first program is
-// a child of the same sshd, and the leader of its process group.
+// a child of the same sshd, and the leader of its process group. The user's shell may be fish or tcsh, so the script is
+// one word on one line, for sh; dash takes `--` only after `kill -s`.
 constexpr std::string_view kSignalOthers =
-    "for p in $(cat /proc/$PPID/task/*/children 2>/dev/null || pgrep -P $PPID); do\n"
-    "  [ $p = $$ ] || kill -{0} -- -$p 2>/dev/null && sent=1\ndone\n[ -n \"$sent\" ]";
+    "exec sh -c 'for p in $(cat /proc/$PPID/task/*/children 2>/dev/null || pgrep -P $PPID); do "
+    "[ $p != $$ ] && kill -s {0} -- -$p 2>/dev/null && sent=1; done; [ -n \"$sent\" ]'";
 
 // Signs of life of a host behind a jump host or a ProxyCommand, where TCP's reach no farther than the first of them.
 // The host's kernel gives those, but its sshd gives these: a host that is only busy has longer.
@@ -108,7 +110,9 @@ class Execution {
   }
 
   void deliver() {
-    const std::string output = channel_.take_output(), error = channel_.take_error();
+    std::string output = channel_.take_output();
+    const std::string error = channel_.take_error();
+    if (command_.skip_login_text) output = login_.take(output);
     if (!output.empty() && command_.on_output) command_.on_output(output);
     if (!error.empty() && command_.on_error) command_.on_error(error);
   }
@@ -153,7 +157,11 @@ class Execution {
   SshExit whole_result() const {
     const SshExit exit = result();
     if (exit.code < 0) connection_.fail("a command's end was not told", "look at the log of its sshd");
-    return exit;
+    const std::string printed = login_.is_over() ? std::string() : login_.first_line();
+    if (printed.empty()) return exit;
+    throw RemoteError(
+        fmt::format("{}: the command did not run: the user's shell printed '{}'", connection_.name(), printed),
+        ssh::kLoginTextHint);
   }
 
   SshSession::State& session_;
@@ -161,6 +169,7 @@ class Execution {
   const SshCommand& command_;
   ssh::Channel channel_;
   std::optional<LifeSigns> life_signs_;  // behind another host
+  ssh::LoginText login_;                 // with skip_login_text
   std::string_view input_;               // what is still to be sent
   bool fed_ = false;
 };

@@ -7,6 +7,7 @@
 
 #include <dtrain/base/text.hpp>
 
+#include "login_text.hpp"
 #include "sftp_packet.hpp"
 
 namespace dtrain::net::ssh {
@@ -252,14 +253,10 @@ void Sftp::transmit(std::string_view packet) {
 // sshd starts an SFTP server that is a program by the user's shell, and what the shell prints stands before its
 // packets.
 void Sftp::refuse_strange_bytes() const {
-  std::string text;
-  for (const char c : std::string_view(received_).substr(0, kMostShown)) {
-    text += c >= ' ' && c <= '~' ? c : ' ';
-  }
+  const std::string text = on_one_line(std::string_view(received_).substr(0, kMostShown));
   const bool is_first = last_id_ == 0;
-  throw RemoteError(
-      fmt::format("{}: it sent something that is not SFTP: '{}'", connection_.name(), trim(text)),
-      is_first ? "the user's shell there prints this at login: let .bashrc print only in interactive shells" : "");
+  throw RemoteError(fmt::format("{}: it sent something that is not SFTP: '{}'", connection_.name(), text),
+                    is_first ? kLoginTextHint : "");
 }
 
 std::string Sftp::next_packet() {

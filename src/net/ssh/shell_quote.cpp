@@ -5,6 +5,8 @@
 
 #include <dtrain/net/ssh.hpp>
 
+#include "login_text.hpp"
+
 namespace dtrain::net {
 namespace {
 
@@ -70,7 +72,7 @@ std::string shell_line(const SshCommand& command) {
     line += line.empty() ? command.shell : fmt::format("{{ {}\n}}", command.shell);
   }
   refuse_nul(line);
-  return line;
+  return command.skip_login_text ? fmt::format("echo {}; {}", ssh::kOutputMark, line) : line;
 }
 
 std::string to_string(const SshTarget& target) {

@@ -96,8 +96,9 @@ class FarProgram {
  public:
   explicit FarProgram(const cluster::Provider& provider) : provider_(provider) {}
 
-  // Shows what it writes, also what came before the connection was lost.
+  // Shows what it writes, also what came before the connection was lost, but not what the user's shell there prints.
   net::SshExit run(net::SshSession& head, net::SshCommand line) {
+    line.skip_login_text = true;
     line.on_output = [&](std::string_view text) { output_.take(text); };
     line.on_error = [&](std::string_view text) { error_.take(shown_of(text)); };
     try {

@@ -4,6 +4,7 @@
 #include <dtrain/base/with_flags.hpp>
 
 #include "cli/command.hpp"
+#include "cli/commands/job/host_words.hpp"
 #include "cli/table.hpp"
 #include "config/job_options.hpp"
 #include "job/spec/job_client.hpp"
@@ -97,6 +98,8 @@ void name_flags(Json& document, const job::JobFolder& job) {
       if (const std::string text = text_of_member(host, key); text != "-")
         host[key] = with_folder(with_flags(text), job);
     }
+    if (const Json* next = host.find("next"); next && next->is_string())
+      host["next"] = next_for_host(text_of_member(host, "reason"), next->as_string());
     hosts.push_back(std::move(host));
   }
   document["hosts"] = std::move(hosts);

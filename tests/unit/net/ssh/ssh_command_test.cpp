@@ -150,6 +150,45 @@ TEST(ShellLine, RefusesWhatCannotArrive) {
   EXPECT_THROW(shell_line({.argv = {"a"}, .environment = {"1A=c"}}), UsageError);
   EXPECT_EQ(shell_line({.argv = {"echo", "it's"}, .environment = {"A=b c"}, .folder = "-x"}),
             "cd ./-x && export A='b c' && exec echo 'it'\\''s'");
+  EXPECT_EQ(shell_line({.shell = "uname; id", .skip_login_text = true}), "echo dtrain-output; uname; id");
+}
+
+TEST(SshCommandsBehindAShell, LeaveOutWhatItPrintsAtLogin) {
+  SKIP_WITHOUT_SSHD();
+  const SshServer server("ForceCommand echo Welcome home; eval \"$SSH_ORIGINAL_COMMAND\"\n");
+  SshSession session = server.connect();
+  std::string output;
+  SshCommand command{.shell = "echo out; exit 7", .skip_login_text = true};
+  command.on_output = [&](std::string_view piece) { output += piece; };
+  EXPECT_EQ(session.run(command).code, 7);
+  EXPECT_EQ(output, "out\n");
+}
+
+TEST(SshCommandsBehindAShell, AreEndedWhicheverShellItIs) {
+  SKIP_WITHOUT_SSHD();
+  for (const char* shell : {"/bin/sh", "/usr/bin/tcsh", "/usr/bin/fish"}) {
+    if (::access(shell, X_OK) != 0) continue;
+    const SshServer server(fmt::format("ForceCommand exec {} -c \"$SSH_ORIGINAL_COMMAND\"\n", shell));
+    SshSession session = server.connect();
+    std::string output;
+    SshCommand command{.argv = {"sh", "-c", "echo $$; exec sleep 98765"}};
+    command.on_output = [&](std::string_view piece) {
+      output += piece;
+      throw std::runtime_error("enough");
+    };
+    EXPECT_THROW(std::ignore = session.run(command), std::runtime_error) << shell;
+    EXPECT_TRUE(ends_soon(std::stoi(output))) << shell;
+  }
+}
+
+TEST(SshCommandsBehindAShell, NameWhatItPrintsWhereNoCommandRuns) {
+  SKIP_WITHOUT_SSHD();
+  const SshServer server("ForceCommand echo No login today; exit 1\n");
+  SshSession session = server.connect();
+  const SshCommand command{.argv = {"true"}, .skip_login_text = true};
+  const std::string failure = failure_of([&] { std::ignore = session.run(command); });
+  EXPECT_NE(failure.find("printed 'No login today'"), std::string::npos) << failure;
+  EXPECT_NE(failure.find(".bashrc"), std::string::npos) << failure;
 }
 
 }  // namespace
