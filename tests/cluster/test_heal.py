@@ -35,6 +35,18 @@ def set_tag(cloud, key, value):
     cloud.ec2.create_tags(Resources=[group(cloud)["GroupId"]], Tags=[{"Key": key, "Value": value}])
 
 
+def test_base_workers_beyond_an_up_with_fewer_are_named_and_may_go(cloud, up):
+    up()
+    note = "w0002 is more than the 1 worker wanted"
+    assert any(note in one for one in cloud.json("plan", "demo", "-w", 1)["notes"])
+    assert "--force" in cloud.cluster("remove", "demo", "w0002", "--yes", status=2).stderr
+    assert note in up(count=1).stderr
+    assert "--force" in cloud.cluster("remove", "demo", "w0001", "--yes", status=2).stderr
+    cloud.cluster("remove", "demo", "w0002", "--yes", "--no-wait")
+    assert names(cloud) == ["head", "w0001"] and wish(cloud)["base"] == 1
+    assert note not in up(count=1).stderr and names(cloud) == ["head", "w0001"]
+
+
 def test_nothing_is_done_for_a_cluster_that_is_as_wanted(cloud, up):
     up()
     assert wish(cloud) == {"schema": "dtrain.cluster-wish/1", "base": 2, "elastic": 0}

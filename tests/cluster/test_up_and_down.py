@@ -90,6 +90,32 @@ def test_r06_what_down_cannot_remove_is_listed(cloud, demo):
     assert "UnauthorizedOperation" in down["leftover"][0]["why"]
 
 
+def test_r06_machines_that_these_keys_may_not_end_are_listed(cloud, demo):
+    demo()
+    there = ids(cloud)
+    cloud.proxy.on("TerminateInstances", error("UnauthorizedOperation", "not you", 403), calls=[1])
+    down = cloud.json("down", "demo", "--yes", status=3)
+    left = [one for one in down["leftover"] if one["kind"] == "instance"]
+    assert sorted(one["id"] for one in left) == there == ids(cloud) and down["instances"] == 0
+    assert all("UnauthorizedOperation" in one["why"] for one in left)
+    assert cloud.json("down", "demo", "--yes")["instances"] == 3 and cloud.sweep("demo") == []
+
+
+def test_r06_down_says_that_an_up_is_at_work_and_the_up_what_is_there(cloud):
+    said = []
+
+    def end_it(exchange):
+        if exchange.action == "CreateLaunchTemplate":
+            cloud.proxy.before_call = None
+            said.append(cloud.cluster("down", "demo", "--yes").stderr)
+    cloud.proxy.before_call = end_it
+    cloud.proxy.on("CreateLaunchTemplate", error("UnauthorizedOperation", "no", 403))
+    refused = cloud.cluster("up", "demo", "-w", 2, "--ami", cloud.image(), *UP, status=4).stderr
+    assert "another `up` is at work on cluster demo" in said[0]
+    assert "has ended meanwhile" in refused and "keeps running" not in refused, refused
+    assert ids(cloud) == []
+
+
 def test_r07_look_alikes_stay_as_they_are(cloud, demo):
     vpc = cloud.ec2.describe_vpcs()["Vpcs"][0]["VpcId"]
     group = cloud.ec2.create_security_group(GroupName="dtrain-demo", Description="not ours", VpcId=vpc)["GroupId"]

@@ -18,6 +18,7 @@ namespace dtrain::cluster {
 struct Subnet {
   std::string id{}, vpc_id{}, zone{};
   bool gives_public_ip = false;
+  std::optional<int> free_addresses{};  // nullopt: unknown
 };
 
 struct MachineType {

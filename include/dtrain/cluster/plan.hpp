@@ -96,6 +96,9 @@ void refuse_gpus_that_do_not_train(const Spec& spec, const Account& account);
 // Which nodes are stopped or stopping, and how they start again; nullopt: none is.
 [[nodiscard]] std::optional<std::string> stopped_note(const Fleet& fleet);
 
+// Which base workers are beyond the wanted ones, and how they end; nullopt: none is.
+[[nodiscard]] std::optional<std::string> surplus_note(const Fleet& fleet, int wanted);
+
 // The markets of the workers, in order of preference. The head is of one of them.
 std::vector<Market> markets_of(const Spec& spec);
 
@@ -107,6 +110,11 @@ std::vector<Pool> head_pools(const Spec& spec, const Account& account);
 // above every number so far.
 std::vector<std::string> missing_base_workers(const Spec& spec, const Fleet& fleet);
 std::vector<std::string> next_workers(const Fleet& fleet, int more);
+// As how many workers the base workers count, without those that are about to leave or to be replaced, and without the
+// instance of that id.
+int counted_base(const Fleet& fleet, const std::string& without = {});
+// The base workers beyond `wanted`, by name: `up` starts none in their place.
+std::vector<const Node*> surplus_base_workers(const Fleet& fleet, int wanted);
 // The number of the launch that would start these. It stays the same for the same machines until a launch is complete.
 int launch_number(const Fleet& fleet, const std::vector<std::string>& names);
 int last_node(const Fleet& fleet);

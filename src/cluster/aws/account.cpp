@@ -19,6 +19,7 @@
 #include "file_systems.hpp"
 #include "head_role.hpp"
 #include "images.hpp"
+#include "plan/subnet_choice.hpp"
 #include "resources.hpp"
 
 namespace dtrain::cluster {
@@ -47,32 +48,43 @@ bool suits_nodes(const net::Element& subnet, const std::string& region) {
   return !subnet.value("availabilityZone").starts_with(region + "-") && subnet.value("ipv6Native") != "true";
 }
 
-std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec) {
+std::optional<int> address_count(const net::Element& subnet) {
+  const auto count = parse_integer(subnet.value("availableIpAddressCount"));
+  return count ? std::optional(static_cast<int>(*count)) : std::nullopt;
+}
+
+// Without a name there is no cluster yet.
+Fleet nodes_of_cluster(net::AwsCalls& aws, const std::string& cluster) {
+  Fleet fleet{.name = cluster};
+  if (cluster.empty()) return fleet;
+  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, cluster}});
+  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) {
+      Node node = node_of(instance);
+      if (node.there()) fleet.nodes.push_back(std::move(node));
+    }
+  }
+  return fleet;
+}
+
+std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
   Fields fields;
   if (!spec.subnet.empty()) {
     add_list(fields, "SubnetId", {spec.subnet});
   } else {
     fields = filtered({{"vpc-id", spec.vpc.empty() ? default_vpc(aws) : spec.vpc}});
   }
-  std::map<std::string, Subnet> by_zone;  // the first of each zone that suits, by id
   std::vector<Subnet> all;
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeSubnets", fields, "subnetSet")) {
     if (spec.subnet.empty() && !suits_nodes(one, aws.region())) continue;
     all.push_back({one.value("subnetId"), one.value("vpcId"), one.value("availabilityZone"),
-                   one.value("mapPublicIpOnLaunch") == "true"});
+                   one.value("mapPublicIpOnLaunch") == "true", address_count(one)});
   }
-  std::ranges::sort(all, {}, &Subnet::id);
-  const bool wants_public = !spec.private_addresses && spec.subnet.empty();
-  for (const Subnet& one : all) {
-    const auto [at, added] = by_zone.emplace(one.zone, one);
-    if (!added && wants_public && one.gives_public_ip && !at->second.gives_public_ip) at->second = one;
-  }
-  std::vector<Subnet> subnets;
-  for (const auto& [zone, subnet] : by_zone) subnets.push_back(subnet);
-  if (subnets.empty()) {
+  if (all.empty()) {
     throw UsageError("the VPC has no subnets", "give setting 'vpc' or setting 'subnet' with one that has");
   }
-  return subnets;
+  const SubnetChoice choice(spec, std::move(all));
+  return choice.is_open() ? choice.for_nodes_of(nodes_of_cluster(aws, cluster)) : choice.for_nodes_of({});
 }
 
 using Offers = std::vector<std::pair<std::string, std::string>>;  // types, each with a zone
@@ -345,7 +357,7 @@ Account read_account(net::AwsCalls& aws, const Spec& spec, const std::string& cl
   const std::vector<std::string> names = types_of(spec);
   Account account{.region = aws.region(), .credentials = aws.credentials_source()};
   // The reads run in parallel; errors are reported in the order of the code below.
-  auto subnets = std::async(std::launch::async, [&] { return read_subnets(aws, spec); });
+  auto subnets = std::async(std::launch::async, [&] { return read_subnets(aws, spec, cluster); });
   auto types = std::async(std::launch::async, [&] { return read_types(aws, names); });
   auto offers = std::async(std::launch::async, [&] { return read_offers(aws, names); });
   auto quotas = std::async(std::launch::async, [&] { return read_quotas(aws, names, markets_of(spec)); });

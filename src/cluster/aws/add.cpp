@@ -13,6 +13,7 @@
 #include "launch.hpp"
 #include "parallel.hpp"
 #include "plan/ended.hpp"
+#include "plan/notes.hpp"
 #include "refill.hpp"
 #include "resources.hpp"
 #include "terminate.hpp"
@@ -258,7 +259,7 @@ AddResult add_workers(const AwsContext& context, const ClusterRequest& request, 
     }
     if (ids.empty()) {
       throw NoCapacity(fmt::format("cluster {}: none of {} further workers could be started", fleet.name, more),
-                       "try later, or request fewer", result.workers);
+                       capacity_hint("try later, or request fewer", result.workers), result.workers);
     }
     finish_add(context, known, ids, launch.empty() ? 0 : order.number + 1, result);
   } catch (const NoCapacity&) {

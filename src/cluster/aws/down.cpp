@@ -280,7 +280,7 @@ class EndOfInstances {
       names.push_back(node.named() ? fmt::format("{} ({})", node.name, node.instance_id) : node.instance_id);
     }
     if (!names.empty()) context_.say(fmt::format("ending {} instances: {}", names.size(), join(names, ", ")));
-    for (const Refused& one : terminate(context_.aws, ids)) {
+    for (const Refused& one : terminate_allowed(context_.aws, ids)) {
       kept_.insert(one.instance_id);
       result_.leftover.push_back({"instance", one.instance_id, fmt::format("{}: {}", one.why.what(), one.why.hint())});
     }

@@ -93,6 +93,15 @@ std::vector<Refused> terminate(net::AwsCalls& aws, const Ids& ids) {
   return request_each(aws, "TerminateInstances", ids);
 }
 
+std::vector<Refused> terminate_allowed(net::AwsCalls& aws, const Ids& ids) try {
+  return terminate(aws, ids);
+} catch (const net::AwsError& problem) {
+  if (problem.facts().problem != net::AwsProblem::denied) throw;
+  std::vector<Refused> refused;
+  for (const std::string& id : ids) refused.push_back({id, problem});
+  return refused;
+}
+
 void end_instances(const AwsContext& context, const std::vector<std::string>& instance_ids) {
   if (instance_ids.empty()) return;
   const std::vector<Refused> refused = terminate(context.aws, instance_ids);

@@ -23,6 +23,8 @@ struct Refused {
 std::vector<Refused> request_each(net::AwsCalls& aws, const char* action, const std::vector<std::string>& ids);
 // Requests the termination of each instance.
 std::vector<Refused> terminate(net::AwsCalls& aws, const std::vector<std::string>& ids);
+// The same. Where these keys may not terminate them, all of `ids` are refused.
+std::vector<Refused> terminate_allowed(net::AwsCalls& aws, const std::vector<std::string>& ids);
 
 // Two `up`s that run at once with other options may have started a worker of one name each. After each has written its
 // `names`, by instance id, the later worker of two ends. Returns the ids of `ours` that this call has ended. `known`:

@@ -109,11 +109,14 @@ class Provisioner {
     plan_ = plan_up(request_.spec, request_.options, account_, fleet_);
   }
 
-  // A failed `up` leaves what it has made; machines among that cost money.
+  // A failed `up` leaves what it has made, unless a `down` has removed it meanwhile; machines among that cost money.
   std::string and_what_remains(const std::string& hint) const {
     if (!fleet_.exists()) return hint;
+    Fleet now;  // stays empty where AWS does not answer
+    net::AwsCalls last = context_.aws.after_stop(kToLetGo);
+    std::ignore = attempt([&] { now = read_fleet(last, request_.name); });
     return fmt::format("{}{}{}: the same command continues, and dtrain cluster down {} removes everything", hint,
-                       hint.empty() ? "" : "; ", remains_text(fleet_, account_.prices), request_.name);
+                       hint.empty() ? "" : "; ", remains_text(fleet_, now, account_.prices), request_.name);
   }
 
   // These steps do not depend on each other, except for those that need the group.
@@ -126,9 +129,8 @@ class Provisioner {
     when(Step::placement_group, [this] { make_placement_group(context_.aws, request_, account_); });
     when(Step::role, [this] {
       make_roles(context_.aws, request_, account_);
-      context_.say("role and instance profile " + profile_of_head(request_, account_));
-      if (const std::string name = profile_of_workers(request_, account_); !name.empty()) {
-        context_.say("role and instance profile " + name);
+      for (const std::string& name : {profile_of_head(request_, account_), profile_of_workers(request_, account_)}) {
+        if (!name.empty()) context_.say("role and instance profile " + name);
       }
     });
     pieces.push_back([this] { make_security_group(); });
@@ -246,8 +248,7 @@ class Provisioner {
     const LaunchOrder order = order_of(plan_.to_start);
     const int there = request_.spec.workers - static_cast<int>(plan_.to_start.size());
     const int least = std::max(least_workers(request_.spec) - there, 0);
-    Tags tags{{tag::kLaunch, order.launch_tag()}, {tag::kBase, "yes"}};
-    auto ids = launch(order, tags, std::max(least, 1));
+    auto ids = launch(order, {{tag::kLaunch, order.launch_tag()}, {tag::kBase, "yes"}}, std::max(least, 1));
     std::ranges::sort(ids);
     for (std::size_t at = 0; at < ids.size(); ++at) to_name_[ids[at]] = plan_.to_start[at];
     started_.insert(ids.begin(), ids.end());
@@ -299,6 +300,7 @@ class Provisioner {
 
   // A cluster that this `up` has begun is removed again, unless another `up` goes on with it by now.
   [[noreturn]] void give_up(const std::string& what, std::string hint, Launched launched) {
+    hint = capacity_hint(std::move(hint), launched);
     if (was_there_ || is_of_others()) {
       if (finished_ > 0) write_launches(finished_);
       throw NoCapacity(what, and_what_remains(hint), std::move(launched),
@@ -359,9 +361,7 @@ class Provisioner {
       context_.say(ended_text(node));
       count_ended(node, started_.contains(node.instance_id), launched_);
     }
-    int base = 0;
-    for (const Node* node : fleet_.workers()) base += node->base ? node->weight : 0;
-    const int least = least_workers(request_.spec);
+    const int base = counted_base(fleet_), least = least_workers(request_.spec);
     if (ended.empty() || base >= least) return;
     give_up(fmt::format("cluster {}: {} of {} workers stay, and at least {} are required: {}", request_.name, base,
                         request_.spec.workers, least, ended_text(ended.back())),

@@ -94,7 +94,12 @@ void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spen
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
   if (!tagged_wish(fleet) || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
   if (!mark_left(aws, node.instance_id)) return;
-  change_wish(aws, fleet, std::nullopt, [&](Wish& wish) { lower(wish, node.base, node.weight); });
+  // After an `up` with fewer workers, a base worker may be beyond the wish: it was wanted no longer.
+  const int others = node.base ? counted_base(fleet, node.instance_id) : 0;
+  change_wish(aws, fleet, std::nullopt, [&](Wish& wish) {
+    const int fewer = node.base ? std::clamp(wish.base - others, 0, node.weight) : node.weight;
+    lower(wish, node.base, fewer);
+  });
 }
 
 Healer::Healer(AwsContext context, std::string cluster, std::string holder,

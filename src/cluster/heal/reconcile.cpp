@@ -97,15 +97,17 @@ class Decision {
       if (!worker.leaves || worker.left) continue;
       if (is_tagged(worker)) continue;
       made_.memory.tagged[worker.id] = now_;
+      int& count = worker.base ? wish_.base : wish_.elastic;
+      // After an `up` with fewer workers, a base worker may be beyond the wish: it was wanted no longer.
+      const int fewer = worker.base ? std::clamp(count - counted(true), 0, worker.weight) : worker.weight;
       HealAction& action =
-          act(Kind::count_out, fmt::format("{} was removed by the user, so {} fewer {} wanted", worker.name,
-                                           worker.weight == 1 ? "one worker" : workers_text(worker.weight, true),
-                                           worker.weight == 1 ? "is" : "are"));
+          act(Kind::count_out,
+              fmt::format("{} was removed by the user, so {} fewer {} wanted", worker.name,
+                          fewer == 1 ? "one worker" : workers_text(fewer, true), fewer == 1 ? "is" : "are"));
       action.id = worker.id;
       action.base = worker.base;
-      action.count = worker.weight;
-      int& count = worker.base ? wish_.base : wish_.elastic;
-      count = std::max(count - worker.weight, 0);
+      action.count = fewer;
+      count = std::max(count - fewer, 0);
     }
   }
 

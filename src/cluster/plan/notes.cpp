@@ -2,11 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include <dtrain/base/text.hpp>
 
+#include "ended.hpp"
 #include "ssh_rule.hpp"
 
 namespace dtrain::cluster {
+
+static constexpr std::string_view kSubnetIsFull = "InsufficientFreeAddressesInSubnet";
 
 static const char* why_workers_do_not_replace_head(const Spec& spec) {
   if (shared_kind(spec) == SharedKind::none) {
@@ -22,16 +27,35 @@ static const char* why_workers_do_not_replace_head(const Spec& spec) {
          "command, or by a watch that heals on another machine";
 }
 
-std::string remains_text(const Fleet& fleet, const PriceList& prices) {
-  std::vector<std::string> names, types;
-  for (const Node& node : fleet.nodes) {
-    names.push_back(fmt::format("{} ({})", node.name, node.instance_id));
+static std::string machine_text(const Node& node) { return fmt::format("{} ({})", node.name, node.instance_id); }
+
+std::string remains_text(Fleet known, const Fleet& now, const PriceList& prices) {
+  std::vector<std::string> ended, names, types;
+  for (const Node& node : take_ended(known, now)) ended.push_back(machine_text(node));
+  for (const Node& node : known.nodes) {
+    names.push_back(machine_text(node));
     types.push_back(node.type);
   }
-  if (names.empty()) return "what was made so far remains, without machines";
-  return fmt::format("{} {} {} an hour", join(names, ", "),
+  const std::string meanwhile =
+      ended.empty() ? ""
+                    : fmt::format("{} {} ended meanwhile, ", join(ended, ", "), ended.size() == 1 ? "has" : "have");
+  if (names.empty()) return meanwhile + "what was made so far remains, without machines";
+  return fmt::format("{}{} {} {} an hour", meanwhile, join(names, ", "),
                      names.size() == 1 ? "keeps running and costs" : "keep running and cost",
                      cost_text(cost_of(types, prices)));
+}
+
+std::string capacity_hint(std::string hint, const Launched& launched) {
+  std::set<std::string> full;
+  for (const Attempt& one : launched.attempts) {
+    if (one.code == kSubnetIsFull) full.insert(one.pool.subnet_id);
+  }
+  if (full.empty()) return hint;
+  const std::vector<std::string> subnets(full.begin(), full.end());
+  return fmt::format(
+      "{}; {} {} no free address for a machine: free some, or make the cluster with setting 'subnet' and "
+      "another one",
+      hint, join(subnets, ", "), subnets.size() == 1 ? "has" : "have");
 }
 
 void add_notes(const Spec& spec, const Account& account, const Fleet& fleet, Plan& plan) {

@@ -1,9 +1,11 @@
 // Names of workers and numbers of launches.
 #include <algorithm>
+#include <functional>
 #include <tuple>
 
 #include <dtrain/base/text.hpp>
 #include <dtrain/cluster/plan.hpp>
+#include <dtrain/cluster/wish.hpp>
 
 namespace dtrain::cluster {
 namespace {
@@ -34,6 +36,10 @@ std::vector<const Node*> workers_in_order(const Fleet& fleet) {
   };
   std::ranges::sort(workers, {}, key);
   return workers;
+}
+
+bool is_staying_base(const Node& node) {
+  return node.role == Role::worker && node.base && !leaves_on_purpose(node) && !node.tags.contains(tag::kReplaced);
 }
 
 }  // namespace
@@ -94,6 +100,41 @@ std::vector<std::string> missing_base_workers(const Spec& spec, const Fleet& fle
   missing.erase(missing.begin(), missing.begin() + std::min(unnamed, std::ssize(missing)));
   missing.erase(missing.end() - std::min(others, std::ssize(missing)), missing.end());
   return missing;
+}
+
+int counted_base(const Fleet& fleet, const std::string& without) {
+  int count = 0;
+  for (const Node& node : fleet.nodes) {
+    if (is_staying_base(node) && node.instance_id != without) count += node.weight;
+  }
+  return count;
+}
+
+// Those of the highest numbers go first. One whose name the next `up` would give to a new machine stays.
+std::vector<const Node*> surplus_base_workers(const Fleet& fleet, int wanted) {
+  Spec spec;
+  spec.workers = wanted;
+  std::vector<const Node*> candidates, surplus;
+  for (const Node& node : fleet.nodes) {
+    if (is_staying_base(node)) candidates.push_back(&node);
+  }
+  const auto key = [](const Node* node) {
+    return std::tuple(worker_number(node->name).value_or(0), node->instance_id);
+  };
+  std::ranges::sort(candidates, std::greater(), key);
+  int over = counted_base(fleet) - wanted;
+  Fleet rest = fleet;
+  for (const Node* node : candidates) {
+    if (over < node->weight) continue;
+    Fleet without = rest;
+    std::erase_if(without.nodes, [&](const Node& one) { return one.instance_id == node->instance_id; });
+    if (missing_base_workers(spec, without).size() > missing_base_workers(spec, rest).size()) continue;
+    rest = std::move(without);
+    over -= node->weight;
+    surplus.push_back(node);
+  }
+  std::ranges::reverse(surplus);
+  return surplus;
 }
 
 std::vector<std::string> next_workers(const Fleet& fleet, int more) {

@@ -15,7 +15,7 @@
 namespace dtrain::cluster {
 namespace {
 
-constexpr std::size_t kMostStoppedNamed = 8;
+constexpr std::size_t kMostNodesNamed = 8;
 // Options that can change on an existing cluster; the others are in the user data of its nodes.
 constexpr std::array<std::string_view, 6> kChangeable{"workers", "min-workers",   "ssh-from",
                                                       "spot",    "instance-type", "max-price"};
@@ -301,9 +301,19 @@ std::optional<std::string> stopped_note(const Fleet& fleet) {
     names.push_back(fmt::format("{} ({})", node.role == Role::head ? "the head" : node.name, node.instance_id));
   }
   if (names.empty()) return std::nullopt;
-  return fmt::format("{} {} stopped: dtrain cluster start {} starts {} again",
-                     join_first(names, kMostStoppedNamed, ", "), names.size() == 1 ? "is" : "are", fleet.name,
-                     names.size() == 1 ? "it" : "them");
+  return fmt::format("{} {} stopped: dtrain cluster start {} starts {} again", join_first(names, kMostNodesNamed, ", "),
+                     names.size() == 1 ? "is" : "are", fleet.name, names.size() == 1 ? "it" : "them");
+}
+
+std::optional<std::string> surplus_note(const Fleet& fleet, int wanted) {
+  std::vector<std::string> names;
+  for (const Node* node : surplus_base_workers(fleet, wanted)) names.push_back(node->name);
+  if (names.empty()) return std::nullopt;
+  const bool is_one = names.size() == 1;
+  return fmt::format("{} {} more than the {} wanted; {} on and {} money; dtrain cluster remove {} {} ends {}",
+                     join_first(names, kMostNodesNamed, ", "), is_one ? "is" : "are", count_text(wanted, "worker"),
+                     is_one ? "it runs" : "they run", is_one ? "costs" : "cost", fleet.name, names.back(),
+                     is_one ? "it" : "the last of them");
 }
 
 std::string quota_of(const std::string& type, Market market) {
@@ -348,6 +358,7 @@ Plan plan_up(const Spec& spec, const std::map<std::string, std::string>& options
   } else {
     plan_nodes(spec, account, fleet, plan);
     plan_names(spec, fleet, plan);
+    if (auto note = surplus_note(fleet, spec.workers)) plan.notes.push_back(std::move(*note));
   }
   if (plan.has(Step::head) || plan.has(Step::workers) || plan.has(Step::emr)) {
     refuse_gpus_that_do_not_train(spec, account);

@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 
@@ -8,6 +9,7 @@
 #include <dtrain/cluster/regions.hpp>
 #include <dtrain/cluster/ssh_entries.hpp>
 #include <dtrain/cluster/stack.hpp>
+#include <dtrain/cluster/up_lease.hpp>
 
 #include "cli/command.hpp"
 #include "cluster_cloud.hpp"
@@ -177,12 +179,24 @@ bool leaves_empty_storage(ClusterCloud& cloud, const cluster::Fleet& fleet) {
   return cluster::is_only_begun(fleet) && cluster::has_empty_storage(cloud.aws(), fleet);
 }
 
+// The other `up` may start machines after this command has ended.
+void warn_of_other_up(ClusterCloud& cloud, const cluster::Fleet& fleet, Reporter& reporter) {
+  const cluster::UnixTime now = cluster::aws_time(cloud.aws());
+  const auto other = cluster::lease_of_other_up(fleet, cluster::up_holder(::getpid()), now);
+  if (!other) return;
+  reporter.warn(fmt::format(
+      "another `up` is at work on cluster {0}: its last sign of life is {1} s old. What it makes after this "
+      "command stays: interrupt it first, or run dtrain cluster down {0} again after its end",
+      fleet.name, std::max<std::int64_t>((now - other->at).count(), 0)));
+}
+
 // What is in one region. Returns its name.
 std::string end_in(const DownCommand& options, Reporter& reporter, Returned& returned, cluster::DownResult& all) {
   ClusterCloud cloud(options.place, reporter);
   const cluster::Fleet fleet = cluster::read_fleet(cloud.aws(), options.place.name);
   refuse_kept_lustre(options, cloud, fleet);
   require_running_machines(fleet);
+  warn_of_other_up(cloud, fleet, reporter);
   if (!options.yes) require_consent(false, question(options, fleet, cloud.aws()), reporter);
   cluster::DownResult result;
   if (const std::string stack = adopted_stack(fleet); !stack.empty()) {

@@ -38,28 +38,37 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
   set.add("--no-wait", options.no_wait, "return once the node has left the job and its termination is requested");
 }
 
-// The least workers of the cluster as it is wanted now: a base worker that was removed is wanted no longer.
-int least_now(const cluster::Fleet& fleet) {
+// The cluster as it is wanted now: a base worker that was removed is wanted no longer.
+cluster::Spec spec_now(const cluster::Fleet& fleet) {
   cluster::Spec spec = cluster_request(fleet.name, {}, config::OptionSet(), fleet).spec;
   try {
     if (const auto wish = cluster::tagged_wish(fleet)) spec.workers = wish->base;
   } catch (const DataError&) {
     // a wish that was changed by hand to nonsense says nothing; `up` writes it anew
   }
-  return cluster::least_workers(spec);
+  return spec;
+}
+
+// Whether it is a base worker beyond the wanted ones, as after an `up` with fewer. An interrupted `remove` of one may
+// have marked it.
+bool is_surplus(const cluster::Fleet& fleet, const cluster::Node& node, int wanted) {
+  if (cluster::leaves_on_purpose(node)) return cluster::counted_base(fleet, node.instance_id) >= wanted;
+  return std::ranges::count(cluster::surplus_base_workers(fleet, wanted), &node) > 0;
 }
 
 void check_may_go(const RemoveCommand& options, const cluster::Fleet& fleet, const cluster::Node& node) {
   if (options.force) return;
+  const cluster::Spec spec = spec_now(fleet);
+  const bool restarts = node.base && (fleet.on_emr() || !is_surplus(fleet, node, spec.workers));
   const char* why = node.role == cluster::Role::head ? "the head, which the other nodes depend on"
-                    : node.base                      ? "a base worker, which the next `up` would start again"
+                    : restarts                       ? "a base worker, which the next `up` would start again"
                                                      : nullptr;
   if (why) {
     throw UsageError(fmt::format("{} of cluster {} is {}", node.name, options.place.name, why),
                      "--force ends it anyway");
   }
   if (fleet.on_emr()) return;  // which has no least number
-  const int rest = fleet.counted_workers() - node.weight, least = least_now(fleet);
+  const int rest = fleet.counted_workers() - node.weight, least = cluster::least_workers(spec);
   if (rest >= least) return;
   throw UsageError(fmt::format("without {} cluster {} has {}, and at least {} are required", node.name, fleet.name,
                                count_text(rest, "worker"), least),

@@ -286,6 +286,16 @@ TEST(Reconcile, CountsMachinesByTheirWeight) {
   EXPECT_EQ(made.actions.front().count, 2);
 }
 
+TEST(Reconcile, CountsOutNoBaseWorkerThatWasBeyondTheWish) {
+  std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
+  all[2].leaves = true;
+  for (const auto& [wanted, fewer] : {std::pair(1, 0), std::pair(2, 0), std::pair(3, 1)}) {
+    const HealDecision made = decide(observed(all), {.base = wanted});
+    ASSERT_EQ(actions(made), (Words{"count-out i-3"}));
+    EXPECT_EQ(made.actions.front().count, fewer) << wanted;
+  }
+}
+
 TEST(Reconcile, EndsNoMachineThatCountsForMoreThanThereIsTooMuch) {
   std::vector<WorkerSeen> all{worker(1), worker(2), worker(3)};
   for (WorkerSeen& one : all) one.healed = true, one.weight = 2;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include "plan/notes.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -32,6 +34,32 @@ TEST(Ended, OnlyBaseWorkersAreMissing) {
   count_ended({.name = "w0003", .instance_id = "i-3"}, false, launched);
   EXPECT_EQ(launched.wanted, 5);
   EXPECT_EQ(launched.got, 2);
+}
+
+TEST(Ended, AFailedUpNamesWhatIsReallyThere) {
+  Fleet known{.name = "demo"};
+  known.nodes = {{.name = "head", .role = Role::head, .instance_id = "i-1", .type = "c5.large"},
+                 {.name = "w0001", .instance_id = "i-2", .type = "c5.large"}};
+  Fleet now{.name = "demo"};
+  const PriceList prices = built_in_prices();
+  EXPECT_EQ(remains_text(known, now, prices), "head (i-1), w0001 (i-2) keep running and cost $0.17 an hour");
+  now.ending = {{.name = "head", .instance_id = "i-1"}};
+  EXPECT_EQ(remains_text(known, now, prices),
+            "head (i-1) has ended meanwhile, w0001 (i-2) keeps running and costs $0.09 an hour");
+  now.ending.push_back({.name = "w0001", .instance_id = "i-2"});
+  EXPECT_EQ(remains_text(known, now, prices),
+            "head (i-1), w0001 (i-2) have ended meanwhile, what was made so far remains, without machines");
+}
+
+TEST(Ended, AFullSubnetIsNamed) {
+  Launched launched;
+  launched.attempts = {{.pool = {.zone = "a", .subnet_id = "subnet-a"}, .code = "InsufficientInstanceCapacity"}};
+  EXPECT_EQ(capacity_hint("wait", launched), "wait");
+  launched.attempts.push_back(
+      {.pool = {.zone = "b", .subnet_id = "subnet-b"}, .code = "InsufficientFreeAddressesInSubnet"});
+  EXPECT_EQ(capacity_hint("wait", launched),
+            "wait; subnet-b has no free address for a machine: free some, or make the cluster with setting 'subnet' "
+            "and another one");
 }
 
 TEST(Ended, TheReasonIsToldOnce) {

@@ -351,6 +351,34 @@ TEST(PlanUp, SaysWhichNodesAreStoppedAndHowTheyStart) {
             "the head (i-h), w0002 (i-2) are stopped: dtrain cluster start demo starts them again");
 }
 
+TEST(PlanUp, SaysWhichBaseWorkersAreBeyondTheWantedOnes) {
+  Fleet fleet = complete_fleet();
+  EXPECT_EQ(surplus_note(fleet, 2), std::nullopt);
+  Spec spec = some_spec();
+  spec.workers = 1;
+  const char* const one =
+      "w0002 is more than the 1 worker wanted; it runs on and costs money; dtrain cluster remove demo w0002 ends it";
+  EXPECT_EQ(std::ranges::count(plan_up(spec, {}, some_account(), fleet).notes, one), 1);
+  fleet.nodes.insert(fleet.nodes.end(), {worker(3), worker(4, false)});
+  EXPECT_EQ(surplus_note(fleet, 1),
+            "w0002, w0003 are more than the 1 worker wanted; they run on and cost money; dtrain cluster remove demo "
+            "w0003 ends the last of them");
+  fleet.nodes[1].weight = 2;  // w0001 counts as two
+  EXPECT_EQ(surplus_base_workers(fleet, 3), std::vector<const Node*>{&fleet.nodes[3]});
+  fleet.nodes[3].elastic_status = "REMOVAL_QUEUED";
+  EXPECT_EQ(counted_base(fleet), 3);
+  EXPECT_EQ(counted_base(fleet, "i-1"), 1);
+  EXPECT_TRUE(surplus_base_workers(fleet, 3).empty()) << "it is on its way out";
+}
+
+TEST(PlanUp, LeavesABaseWorkerWhoseNameANewOneWouldGet) {
+  Fleet fleet = complete_fleet();
+  fleet.nodes[2] = worker(5);
+  EXPECT_EQ(surplus_base_workers(fleet, 1), std::vector<const Node*>{&fleet.nodes[2]});
+  fleet.nodes[2].weight = 2;
+  EXPECT_TRUE(surplus_base_workers(fleet, 2).empty()) << "w0005 counts for more than there is too much";
+}
+
 TEST(Cost, OfAnUnknownTypeIsNotNothing) {
   EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "c5.large"}, built_in_prices())), "$0.17");
   EXPECT_EQ(cost_text(cost_of(std::vector<std::string>{"c5.large", "p9.huge"}, built_in_prices())),
