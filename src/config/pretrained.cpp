@@ -163,9 +163,11 @@ static void require_pixels_of(const train::Checkpoint& checkpoint, const OptionS
 
 std::string pixels_text(const DataOptions& data) {
   const data::Augment& augment = data.augment;
-  const std::string text = fmt::format("--image-shape {},{},{} --rgb-mean {} --rgb-std {}", data.image.c, data.image.h,
-                                       data.image.w, fmt::join(augment.mean, ","), fmt::join(augment.std, ","));
-  return augment.resize > 0 ? fmt::format("{} --resize {}", text, augment.resize) : text;
+  std::string text = fmt::format("--image-shape {},{},{} --rgb-mean {} --rgb-std {}", data.image.c, data.image.h,
+                                 data.image.w, fmt::join(augment.mean, ","), fmt::join(augment.std, ","));
+  if (augment.resize > 0) text += fmt::format(" --resize {}", augment.resize);
+  if (test_views(data) != 1) text += fmt::format(" --test-views {}", test_views(data));
+  return text;
 }
 
 void note_assumed_pixels(const Path& file, const OptionSet& set, const DataOptions& data, Reporter& reporter) {

@@ -228,6 +228,9 @@ refused "an export over another network's symbol" \
   "e/mxnet-symbol.json: is the symbol of another network, to which mxnet-0007.params belongs"
 run export m/full --to mxnet --out e/mxnet --force
 check "export --force writes over that symbol" exits 0
+check "with a warning of a later epoch that is there" says "e/mxnet-0007.params: is there already"
+run export m/full --to mxnet --out e/mxnet
+refused "an export below a later epoch" "e/mxnet-0007.params: is there already, and eval, predict and export take this highest epoch"
 run export m/full --to onnx --out e/t.txt --force
 check "export --force writes over another file" exits 0
 

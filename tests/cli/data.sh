@@ -158,7 +158,7 @@ check "where each picture has one" says_not "without a label"
 cp "$golden/grey.jpg" one/a/more1.jpg
 cp "$golden/grey.jpg" one/a/more2.jpg
 run data pack one --out labelled --labels numbers.csv
-check "pictures that no line names are counted" says "2 pictures without a label were skipped"
+check "pictures that no line names are counted" says "2 pictures without a label were skipped in the folders that the labels name"
 run data pack one --out labelled --labels numbers.csv --force --json
 check "in JSON, too" json out 'd["unlabelled"] == 2'
 rm one/a/more1.jpg one/a/more2.jpg

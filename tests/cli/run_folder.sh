@@ -102,6 +102,14 @@ cp -r near ended
 printf '{"time":"2026-01-31T00:00:02.2Z","event":"epoch","epoch":1,"loss":1.25,"accuracy":0.5,"seconds":1.0}\n' >>ended/events.jsonl
 run plot ended --out x.svg --json
 check "the loss is that of the newest epoch" json out 'd["runs"][0]["loss"] == 1.25'
+cp -r near other
+for epoch in 2 3; do
+  printf '{"time":"2026-01-31T00:00:02.%sZ","event":"evaluation","epoch":%s,"samples":7,"loss":1.0,"accuracy":0.0%s}\n' \
+    $((epoch + 4)) $epoch $epoch >>other/events.jsonl
+done
+sed -i '1,2s/"event":"evaluation"/&,"samples":9/' other/events.jsonl
+run plot other --out x.svg --json
+check "the best accuracy is one of the validation data of the last" json out 'd["runs"][0]["best_validation_accuracy"] == 0.03'
 run plot m/a m/nothing --out x.png
 check "a run without records is named" says "m/nothing/steps.jsonl: no record of a training run"
 run plot m/a m/a m/a m/a m/a m/a m/a m/a --out x.png

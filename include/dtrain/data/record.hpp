@@ -14,6 +14,8 @@
 
 namespace dtrain::data {
 
+inline constexpr std::uint32_t kRecordMagic = 0xced7230a;  // with which each part of a record begins
+
 struct Record {
   std::uint64_t id = 0;
   std::vector<float> labels;          // one for classification; more when the header's flag says so

@@ -29,7 +29,7 @@ class Header {
  public:
   Header(const std::string& source, std::uint64_t at, std::string_view block)
       : source_(source), at_(at), block_(block) {
-    if (octal(kChecksum) != sum()) fail("a damaged header");
+    if (octal(kChecksum) != sum()) fail_as_damaged();
   }
 
   char type() const { return block_[kType.at]; }
@@ -51,11 +51,17 @@ class Header {
   }
 
  private:
+  // Any file that is no archive has no header at its beginning.
+  [[noreturn]] void fail_as_damaged() const {
+    if (at_ > 0) fail("a damaged header");
+    throw DataError(fmt::format("{}: is no tar or zip archive, or one whose first header is damaged", source_),
+                    "copy it again if it is one; `dtrain data ls` and `dtrain data show` read record files");
+  }
   std::uint64_t octal(Field field) const {
     const std::string_view digits = trim(text_in(block_, field));
     std::uint64_t value = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), value, 8);
-    if (error != std::errc() || end != digits.data() + digits.size()) fail("a damaged header");
+    if (error != std::errc() || end != digits.data() + digits.size()) fail_as_damaged();
     return value;
   }
   // The sum of the header's bytes, with its own field taken as spaces.

@@ -8,6 +8,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/copy.hpp>
+#include <dtrain/data/record.hpp>
 #include <dtrain/data/remote.hpp>
 #include <dtrain/data/zip.hpp>
 #include <dtrain/net/http.hpp>
@@ -102,11 +103,21 @@ void refuse_foreign(const std::string& shown, std::string_view first) {
   }
 }
 
+void refuse_records(const std::string& shown, std::string_view first) {
+  std::uint32_t magic = 0;
+  if (first.size() < sizeof magic) return;
+  std::memcpy(&magic, first.data(), sizeof magic);
+  if (magic != kRecordMagic) return;
+  throw DataError(shown + ": is a record file, no tar or zip archive",
+                  "`dtrain data ls` and `dtrain data show` read it as it is");
+}
+
 ArchiveKind kind_of(Archive& archive, const std::string& shown) {
   constexpr std::uint64_t kFirst = 8;
   std::string first(std::min(kFirst, archive.size()), '\0');
   archive.read(0, std::as_writable_bytes(std::span(first)));
   refuse_foreign(shown, first);
+  refuse_records(shown, first);
   if (first.starts_with(kZipStart)) return ArchiveKind::zip;
   return first.starts_with(kGzipStart) ? ArchiveKind::gzip : ArchiveKind::tar;
 }

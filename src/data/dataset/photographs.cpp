@@ -6,6 +6,8 @@
 #include <array>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/files.hpp>
+#include <dtrain/base/temporaries.hpp>
 #include <dtrain/data/copy.hpp>
 
 #include "pack/pack_sources.hpp"
@@ -74,6 +76,20 @@ bool holds_all(const Path& folder, const Archives& archive) {
   });
 }
 
+// Nothing would be unpacked from the user's folder, whose folders programs read as they are. The archives that are in
+// it are unpacked to options.out even where a folder of theirs is beside them.
+bool is_unpacked_already(const CocoFolder& coco, const PrepareOptions& options) {
+  const Path train = coco.from / ("train" + coco.year), val = coco.from / ("val" + coco.year);
+  for (const Path& archive : {Path(train.string() + ".zip"), Path(val.string() + ".zip"), coco.archive()}) {
+    if (std::filesystem::is_regular_file(archive)) return false;
+  }
+  for (const Path& folder : {train, val, coco.from / "annotations"}) {
+    if (!std::filesystem::is_directory(folder)) return false;
+  }
+  std::error_code missing;
+  return !std::filesystem::equivalent(coco.from, options.out, missing);
+}
+
 // The folder of that name: made of the archive in options.out, unless it is there; where there is no archive, the one
 // that the user has unpacked.
 Path unpacked(const Path& from, const std::string& name, const Path& archive, const PrepareOptions& options) {
@@ -125,6 +141,11 @@ Photographs open_coco(const PrepareOptions& options) {
 }
 
 PrepareResult unpack_coco(const PrepareOptions& options) {
+  const bool is_of_user = !options.from.empty() && !is_url(options.from);
+  if (is_of_user && is_unpacked_already(find_coco(options.from), options))
+    throw UsageError(fmt::format("{}: is unpacked already", options.from), "use it as it is: nothing would be written");
+  make_folder(options.out);
+  remove_abandoned_temporaries(options.out, options.name);
   const CocoFolder coco = find_coco(fetch_coco(kFiles, options));
   PrepareResult result;
   result.of_folders = true;

@@ -16,7 +16,8 @@ struct Photographs {
 // PrepareOptions::from is the folder with the published files, or a URL from which they are fetched to options.out.
 Photographs open_imagenet(const PrepareOptions& options);
 Photographs open_coco(const PrepareOptions& options);
-// train2017, val2017 and annotations below options.out, as TensorPack and others read them.
+// train2017, val2017 and annotations below options.out, as TensorPack and others read them. Throws UsageError where
+// options.from is another folder, in which they are unpacked already.
 PrepareResult unpack_coco(const PrepareOptions& options);
 
 // A file of COCO, with the folder that it has at home; elsewhere all are in one.

@@ -14,6 +14,7 @@
 #include "outlines.hpp"
 #include "photographs.hpp"
 #include "record/record_index.hpp"
+#include "record/set_document.hpp"
 #include "sample_source.hpp"
 
 namespace dtrain::data {
@@ -26,7 +27,7 @@ struct KnownSet {
   std::string_view name;
   std::unique_ptr<SampleSource> (*open)(const PrepareOptions&);
   Photographs (*photographs)(const PrepareOptions&) = nullptr;
-  PrepareResult (*folders)(const PrepareOptions&) = nullptr;  // instead of records
+  PrepareResult (*folders)(const PrepareOptions&) = nullptr;  // instead of records; makes PrepareOptions::out
   std::span<const std::string_view> class_names = {};         // by label; photographs bring theirs
 };
 constexpr std::array<std::string_view, 10> kCifar10{"airplane", "automobile", "bird",  "cat",  "deer",
@@ -187,11 +188,11 @@ bool is_set_of_photographs(const std::string& name) { return find_set(name).phot
 
 PrepareResult prepare(const PrepareOptions& options) {
   const KnownSet& set = find_set(options.name);
-  make_folder(options.out);
-  remove_abandoned_temporaries(options.out, options.name);
   if (options.as_folders && !set.folders)
     throw UsageError(options.name + ": is not unpacked into folders, only coco is");
   if (options.as_folders) return set.folders(options);
+  make_folder(options.out);
+  remove_abandoned_temporaries(options.out, options.name);
   if (set.photographs) return prepare_photographs(set.photographs(options), options);
   const auto source = set.open(options);
   PrepareResult result;
@@ -209,6 +210,7 @@ PrepareResult prepare(const PrepareOptions& options) {
     refuse_to_overwrite(result.val, val_found, options);
     refuse_to_overwrite(result.train, train_found, options);
     write_splits(*source, result, options);
+    for (const Path& rec : {result.train, result.val}) forget_in_other_sets(rec, (options.out / options.name).string());
   }
   write_class_names(set, options);
   return result;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/ordered_work.hpp>
 #include <dtrain/base/temporaries.hpp>
@@ -14,6 +16,7 @@
 #include "pack_record.hpp"
 #include "pictures.hpp"
 #include "record/record_format.hpp"
+#include "record/set_document.hpp"
 #include "record/shard_file.hpp"
 #include "set_files.hpp"
 
@@ -64,7 +67,7 @@ class Packer {
     const std::vector<Path> left_over = not_among(shards, journal_.made_before());
     refuse_to_replace_sources(shards, left_over, opened_);
     if (!options_.force) {
-      if (!journal_.takes_up()) refuse_to_overwrite(shards, journal_.named());
+      refuse_to_overwrite(journal_.takes_up() ? made_by_others(shards) : shards, journal_.named());
       refuse_to_leave(left_over);
     }
     // Once the journal names this plan, a run that goes on with it keeps what the parts hold.
@@ -88,11 +91,21 @@ class Packer {
     // The earlier set stays until the new one is whole.
     for (const Path& rec : left_over) remove_set_file(rec);
     journal_.forget_earlier();
+    for (const Shard& shard : shards) forget_in_other_sets(shard.rec, options_.out.string());
     name_lacking_classes(list_, labels_, result_);
     return std::move(result_);
   }
 
  private:
+  // A run with another prefix replaced them, so that this journal names them no more.
+  std::vector<Shard> made_by_others(std::vector<Shard> shards) const {
+    const std::vector<Path> unfinished = journal_.left_unfinished();
+    std::erase_if(shards, [&](const Shard& shard) {
+      return journal_.named().contains(shard.rec) || std::ranges::find(unfinished, shard.rec) != unfinished.end();
+    });
+    return shards;
+  }
+
   FinishedShard make(const Shard& shard) {
     std::vector<std::uint64_t> ids;
     for (const PackItem& item : shard.items) ids.push_back(item.id);
@@ -162,6 +175,7 @@ PackResult pack(const PackOptions& options) { return pack_opened(options, open_p
 
 PackResult pack_opened(const PackOptions& given, Pictures pictures) {
   PackOptions options = given;
+  refuse_to_split_again(options, pictures.list);
   if (!options.train_ratio) options.train_ratio = usual_train_ratio(options, pictures.list);
   check_plan(options, pictures.list);
   // Twice in the list, a picture could go to training and to validation.

@@ -107,6 +107,14 @@ double usual_train_ratio(const PackOptions& options, const PackList& list) {
   return splits ? kUsualTrainShare * (1 - options.test_ratio) : 1;
 }
 
+void refuse_to_split_again(const PackOptions& options, const PackList& list) {
+  if (!list.is_split || !(options.train_ratio || options.test_ratio > 0)) return;
+  throw SettingError(options.train_ratio ? "train-ratio" : "test-ratio",
+                     fmt::format("is {:g}, and {} is split already, by its folders",
+                                 options.train_ratio.value_or(options.test_ratio), options.sources.front().string()),
+                     "leave it out, or name one of the folders");
+}
+
 void check_plan(const PackOptions& options, const PackList& list) {
   if (list.items.empty()) {
     throw DataError(fmt::format("{}: no pictures", options.sources.front().string()),
@@ -115,13 +123,6 @@ void check_plan(const PackOptions& options, const PackList& list) {
   }
   require_in(kPackRanges.train_ratio, *options.train_ratio, "train-ratio");
   require_in(kPackRanges.test_ratio, options.test_ratio, "test-ratio");
-  if (list.is_split && splits(options)) {
-    const bool train = options.train_ratio < 1;
-    throw SettingError(train ? "train-ratio" : "test-ratio",
-                       fmt::format("is {:g}, and {} is split already, by its folders",
-                                   train ? *options.train_ratio : options.test_ratio, options.sources.front().string()),
-                       "leave it out, or name one of the folders");
-  }
   if (options.train_ratio < 1 && *options.train_ratio + options.test_ratio > 1 + kNoShare) {
     throw SettingError(
         "test-ratio",

@@ -18,6 +18,8 @@ bool splits(const PackOptions& options);
 PackShares shares_of(const PackOptions& options);
 // The train_ratio that holds where the options give none.
 double usual_train_ratio(const PackOptions& options, const PackList& list);
+// Throws SettingError where the options share out pictures that their folders share out already.
+void refuse_to_split_again(const PackOptions& options, const PackList& list);
 // The options say a train_ratio. Throws SettingError, DataError for a list without pictures.
 void check_plan(const PackOptions& options, const PackList& list);
 // By the seed alone.

@@ -10,30 +10,45 @@
 #include <dtrain/base/json.hpp>
 #include <dtrain/data/remote.hpp>
 
+#include "name_forms.hpp"
 #include "set_document.hpp"
 
 namespace dtrain::data {
 namespace {
 
+// What a list of files says of this one; null: nothing.
+const Json* entry_of(const Path& rec, const Json& files) {
+  const Json::Array& all = files.as_array();
+  const auto entry = std::ranges::find_if(
+      all, [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
+  return entry == all.end() ? nullptr : &*entry;
+}
+
+// nullopt: it is not there, or behind a URL.
+std::optional<std::uintmax_t> size_here(const Path& rec) {
+  std::error_code error;
+  const std::uintmax_t bytes = is_remote(rec) ? 0 : std::filesystem::file_size(rec, error);
+  return is_remote(rec) || error ? std::nullopt : std::optional(bytes);
+}
+
+std::uintmax_t bytes_in(const Json& entry) { return static_cast<std::uintmax_t>(entry.at("bytes").as_integer()); }
+
 // The journal of `data pack` names the files that it is about: others of the prefix are of an earlier set, whose
-// classes may have been others. `data prepare` and people write names alone.
+// classes may have been others. So is a file of another size: a run with another prefix replaced it. `data prepare` and
+// people write names alone.
 bool is_about(const Json& document, const Path& rec) {
   const Json* plan = document.find("plan");
   const Json* files = document.find("files");
   if (!files || (plan && *plan == Json("prepare"))) return true;
-  return std::ranges::any_of(files->as_array(),
-                             [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
+  const Json* const entry = entry_of(rec, *files);
+  if (!entry || !entry->find("bytes")) return entry != nullptr;
+  return size_here(rec).value_or(bytes_in(*entry)) == bytes_in(*entry);
 }
 
 // Whether the file is there as this set had it: a run that was killed may have replaced it and not said so.
 bool holds_unchanged(const Json& set, const Path& rec) {
-  const Json::Array& files = set.at("files").as_array();
-  const auto listed = std::ranges::find_if(
-      files, [&](const Json& each) { return each.at("file").as_string() == rec.filename().string(); });
-  std::error_code error;
-  if (listed == files.end()) return false;
-  const std::uintmax_t bytes = std::filesystem::file_size(rec, error);
-  return !error && bytes == static_cast<std::uintmax_t>(listed->at("bytes").as_integer());
+  const Json* const entry = entry_of(rec, set.at("files"));
+  return entry && size_here(rec) == bytes_in(*entry);
 }
 
 // What the document says of the set that the file is of; null: nothing. While `data pack` replaces files, and where
@@ -57,6 +72,12 @@ std::optional<std::vector<std::string>> names_for(const Path& rec, const Json& d
   return names;
 }
 
+std::filesystem::file_time_type time_of_change(const Path& file) {
+  std::error_code error;
+  const auto time = std::filesystem::last_write_time(file, error);
+  return error ? std::filesystem::file_time_type::min() : time;
+}
+
 // Looks up the names of files. A document is asked for once, also where it is missing or cannot be read.
 class NamesReader {
  public:
@@ -64,12 +85,20 @@ class NamesReader {
 
   std::vector<std::string> names_of(const Path& rec) {
     if (is_remote(rec) && !store_) return {};
+    std::optional<std::vector<std::string>> newest;
+    std::filesystem::file_time_type changed;
     for (const std::string& prefix : prefixes_of(rec)) {
       const std::optional<Json>& document = document_of(prefix);
       if (!document) continue;
-      if (const auto names = advice_of([&] { return names_for(rec, *document); })) return *names;
+      auto names = advice_of([&] { return names_for(rec, *document); });
+      if (!names) continue;
+      if (is_remote(rec)) return *names;  // a look at another document is a request
+      const auto time = time_of_change(set_document_path(prefix));
+      if (newest && time <= changed) continue;
+      newest = std::move(names);
+      changed = time;
     }
-    return {};
+    return newest.value_or(std::vector<std::string>());
   }
 
  private:
@@ -90,14 +119,21 @@ std::size_t first_difference(const ClassList& a, const ClassList& b) {
 }
 
 [[noreturn]] void refuse_class(const ClassList& expected, const ClassList& found, std::size_t label) {
+  const bool is_in_both = label < std::min(expected.names.size(), found.names.size());
+  const bool looks_equal = is_in_both && are_forms_of_one_name(expected.names[label], found.names[label]);
   const auto name_in = [&](const ClassList& list) {
-    return label < list.names.size() ? fmt::format("\"{}\"", list.names[label]) : std::string("missing");
+    if (label >= list.names.size()) return std::string("missing");
+    return fmt::format("\"{}\"", looks_equal ? escaped_bytes(list.names[label]) : list.names[label]);
   };
   throw DataError(
       fmt::format("{}: class {} is {}, but in {} it is {}", shown_files(found.where), label, name_in(found),
                   shown_files(expected.where), name_in(expected)),
-      "labels count the classes in their order, so both sides need the same ones: pack the pictures again with the "
-      "classes of the other side, which are the folders, or the categories of a COCO file in the order of their ids");
+      looks_equal
+          ? "the names look the same, and Unicode writes their letters with marks in two forms: give the folders "
+            "of both sides the same form, and pack the pictures again"
+          : "labels count the classes in their order, so both sides need the same ones: pack the pictures again with "
+            "the classes of the other side, which are the folders, or the categories of a COCO file in the order of "
+            "their ids");
 }
 
 }  // namespace

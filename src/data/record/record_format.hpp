@@ -20,7 +20,6 @@
 
 namespace dtrain::data {
 
-inline constexpr std::uint32_t kRecordMagic = 0xced7230a;
 inline constexpr std::uint32_t kMaxPartLength = (1u << 29) - 1;
 inline constexpr std::size_t kPartHeadSize = 8;
 // With its frame: where every four bytes are the magic, each pair is replaced by the head of a part.

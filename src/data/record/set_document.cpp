@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <string_view>
+#include <utility>
 
 #include <dtrain/data/remote.hpp>
 
@@ -32,6 +34,39 @@ std::string without_shard(const Path& rec) {
   return is_number ? stem.substr(0, mark) : stem;
 }
 
+// Lists of files: {"file": NAME, ...} or NAME.
+constexpr std::array<std::string_view, 3> kListsOfFiles{"files", "earlier", "unfinished"};
+
+std::string listed_name(const Json& entry) {
+  return entry.is_string() ? entry.as_string() : entry.at("file").as_string();
+}
+
+Json without_file(const Json& document, const std::string& name) {
+  Json rest = document;
+  for (const std::string_view key : kListsOfFiles) {
+    const Json* const list = document.find(key);
+    if (!list) continue;
+    Json::Array kept;
+    for (const Json& entry : list->as_array()) {
+      if (listed_name(entry) != name) kept.push_back(entry);
+    }
+    rest[key] = Json(std::move(kept));
+  }
+  if (const Json* const sets = document.find("earlier_sets")) {
+    Json::Array kept;
+    for (const Json& set : sets->as_array()) kept.push_back(without_file(set, name));
+    rest["earlier_sets"] = Json(std::move(kept));
+  }
+  return rest;
+}
+
+bool lists_files(const Json& document) {
+  return std::ranges::any_of(kListsOfFiles, [&](const std::string_view key) {
+    const Json* const list = document.find(key);
+    return list && !list->as_array().empty();
+  });
+}
+
 }  // namespace
 
 Path set_document_path(const std::string& prefix) { return prefix + ".pack.json"; }
@@ -55,6 +90,22 @@ std::vector<std::string> prefixes_of(const Path& rec) {
   const std::string own = Path(rec).replace_extension().string();
   if (own != prefixes.front()) prefixes.push_back(own);
   return prefixes;
+}
+
+void forget_in_other_sets(const Path& rec, const std::string& own_prefix) {
+  for (const std::string& prefix : prefixes_of(rec)) {
+    if (prefix == own_prefix) continue;
+    const std::optional<Json> document = advice_of([&] { return read_set_document(prefix, nullptr); });
+    if (!document) continue;
+    const std::optional<Json> rest =
+        advice_of([&] { return std::optional(without_file(*document, rec.filename().string())); });
+    if (!rest || *rest == *document) continue;
+    if (lists_files(*rest)) {
+      write_file_atomic(set_document_path(prefix), rest->dump(1) + "\n");
+    } else {
+      std::filesystem::remove(set_document_path(prefix));
+    }
+  }
 }
 
 std::vector<Path> unfinished_in(const Json& document, const Path& folder) {

@@ -36,6 +36,10 @@ std::optional<std::string> without_split(const std::string& prefix);
 // alone comes last: the others are shared by all shards, of which there may be thousands behind a URL.
 std::vector<std::string> prefixes_of(const Path& rec);
 
+// After a run wrote `rec` into the set of `own_prefix`: the documents of the other prefixes_of() it, which would give
+// it the classes of an earlier set, list it no more, and one that then lists nothing is removed. A damaged one stays.
+void forget_in_other_sets(const Path& rec, const std::string& own_prefix);
+
 // The files that `data pack` has yet to make, which stand in the document from the beginning of a run to its end; such
 // a file is missing, or of an earlier set with other labels. `folder`: of the document. Throws DataError where it is
 // damaged.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include <dtrain/backend/checks.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/net/http.hpp>
@@ -22,7 +24,25 @@ std::string listed_classes(const std::vector<std::string>& names) {
   return join_first(names, kMostNamed, ", ");
 }
 
-void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, Reporter& reporter) {
+// "rgb_mean [1, 3, 1, 1]" and "rgb_std [1, 3, 1, 1]", by which a model that `dtrain export` wrote prepares its pixels;
+// "rgb_mean_2" where the network has a tensor of this name.
+bool is_of_preprocessing(std::string_view tensor) {
+  return tensor.starts_with("rgb_mean") || tensor.starts_with("rgb_std");
+}
+
+std::vector<std::string> unused_weights(const Path& file, const train::WeightsFit& fit,
+                                        const train::SharedStore& store) {
+  std::vector<std::string> unused = fit.unused;
+  const bool may_hold_pixels = std::ranges::any_of(unused, is_of_preprocessing);
+  if (!may_hold_pixels) return unused;
+  const Json stated = train::preprocessing_of_weights(file, store);
+  if (!stated.is_object() || !stated.find("rgb_mean")) return unused;
+  std::erase_if(unused, is_of_preprocessing);
+  return unused;
+}
+
+void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& graph, const train::SharedStore& store,
+            Reporter& reporter) {
   const std::string shown = net::shown_url(file.string());
   reporter.note(fmt::format("Loaded \"{}\": {} of the {} tensors of {}", shown, fit.fitted, fit.wanted, graph.name));
   if (!fit.set.empty()) reporter.note(fmt::format("{}: {}", shown, fit.set));
@@ -30,9 +50,8 @@ void report(const Path& file, const train::WeightsFit& fit, const nn::Graph& gra
   if (!fit.missing.empty()) {
     reporter.warn(fmt::format("{} of these tensors begin anew: {}", fit.missing.size(), listed(fit.missing)));
   }
-  if (!fit.unused.empty()) {
-    reporter.warn(fmt::format("{} of the file's tensors are not used: {}", fit.unused.size(), listed(fit.unused)));
-  }
+  if (const std::vector<std::string> unused = unused_weights(file, fit, store); !unused.empty())
+    reporter.warn(fmt::format("{} of the file's tensors are not used: {}", unused.size(), listed(unused)));
 }
 
 // Equally many classes of other names fit by shape, and mean something else.
@@ -57,7 +76,7 @@ train::Checkpoint pretrained_start(const config::TrainOptions& options, const nn
                                                       .store = store},
                                                      graph);
   train::require_finite(start.checkpoint, file);
-  if (reporter) report(file, start.fit, graph, *reporter);
+  if (reporter) report(file, start.fit, graph, store, *reporter);
   start.checkpoint.job.preprocessing = {};  // this run has its own, and classes of its own
   start.checkpoint.job.optimizer = options.optimizer;
   start.checkpoint.state.optimizer.assign(

@@ -182,5 +182,12 @@ TEST(Pretrained, PixelsOfATrainedNetworkHaveItsViews) {
   EXPECT_EQ(test_views(data), 2);
 }
 
+TEST(Pretrained, TheTextOfPixelsHasTheirViews) {
+  DataOptions data;
+  EXPECT_EQ(pixels_text(data).find("--test-views"), std::string::npos);
+  data.test_views = "6";
+  EXPECT_TRUE(pixels_text(data).ends_with(" --test-views 6")) << pixels_text(data);
+}
+
 }  // namespace
 }  // namespace dtrain::config

@@ -356,8 +356,9 @@ ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set,
     reporter.note(fmt::format("{} {} already there from an earlier run", count_text(result.taken_up, "record"),
                               result.taken_up == 1 ? "was" : "were"));
   if (result.unlabelled > 0)
-    reporter.note(fmt::format("{} without a label {} skipped", count_text(result.unlabelled, "picture"),
-                              result.unlabelled == 1 ? "was" : "were"));
+    reporter.note(fmt::format("{} without a label {} skipped{}", count_text(result.unlabelled, "picture"),
+                              result.unlabelled == 1 ? "was" : "were",
+                              options.pack.labels ? " in the folders that the labels name" : ""));
   if (!result.found_elsewhere.empty()) reporter.warn(result.found_elsewhere);
   if (!result.header_row.empty())
     reporter.note(fmt::format("the first row, {}, names no picture and is taken for the names of the columns",
@@ -370,6 +371,7 @@ ExitCode pack_pictures(const PackCommand& options, const config::OptionSet& set,
   tell_recoding(result, set, reporter);
   warn_of_stray_pictures(options, result, reporter);
   warn_of_one_class(result, reporter);
+  warn_of_look_alikes(result.classes, reporter);
   warn_of_missing_pictures(result, reporter);
   if (result.several_labels > 0) reporter.warn(several_labels_text(result.several_labels));
   tell_problems(result.problems, reporter);

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/net/ssh.hpp>
 
 namespace dtrain::cli {
@@ -34,6 +35,15 @@ std::string advice_on_root(const PackCommand& command) {
   if (!command.pack.root.empty() || !are_elsewhere(source)) return {};
   return "if the pictures lie elsewhere, " +
          (command.takes_labels ? "name their folder: --root FOLDER" : "use " + pack_with("--root FOLDER", source));
+}
+
+void warn_of_look_alikes(const std::vector<std::string>& classes, Reporter& reporter) {
+  const auto found = data::look_alikes(classes);
+  if (!found) return;
+  reporter.warn(
+      fmt::format("two classes have names that look the same, {} and {}: Unicode writes letters with marks in "
+                  "two forms. Where they are meant to be one class, rename one of the folders and pack again",
+                  found->one, found->other));
 }
 
 }  // namespace dtrain::cli

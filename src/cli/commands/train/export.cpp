@@ -45,7 +45,8 @@ void bind(config::OptionSet& set, ExportCommand& options) {
       .required = true;
   config::refuse_folders(
       set.add("--out", options.out,
-              "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-0001.params"))
+              "file or s3:// URL to write; for mxnet, the prefix of PATH-symbol.json and PATH-EPOCH.params, whose "
+              "EPOCH has four digits"))
       .required = true;
   set.add("--force", options.force,
           "overwrite files that are not earlier exports, and the symbol of another network; files of checkpoints are "
@@ -103,11 +104,39 @@ void refuse_to_replace_symbol(const ExportCommand& options, const train::Checkpo
                    "--force writes over it; or name another prefix");
 }
 
+// The highest epoch of MXNet's files that are there where it is above that of the checkpoint. nullopt: none.
+std::optional<std::uint32_t> later_epoch(const ExportCommand& options, const train::Checkpoint& checkpoint,
+                                         const train::SharedStore& store) {
+  if (options.to != "mxnet") return std::nullopt;
+  const std::vector<std::uint32_t> newest_first = train::list_mxnet(options.out, store).epochs;
+  const bool is_later = !newest_first.empty() && newest_first.front() > checkpoint.cursor.epoch;
+  return is_later ? std::optional(newest_first.front()) : std::nullopt;
+}
+
+// They may be of another run, and a prefix alone stands for its highest epoch.
+void refuse_or_warn_of_later_epoch(const ExportCommand& options, const train::Checkpoint& checkpoint,
+                                   const train::SharedStore& store, Reporter& reporter) {
+  const std::optional<std::uint32_t> later = later_epoch(options, checkpoint, store);
+  if (!later) return;
+  const auto params_of = [&](std::uint32_t epoch) {
+    return train::CheckpointName{options.out, epoch}.stem() + ".params";
+  };
+  const std::uint32_t epoch = checkpoint.cursor.epoch;
+  const std::string there =
+      fmt::format("{}: is there already, and eval, predict and export take this highest epoch, not {}",
+                  params_of(*later), Path(params_of(epoch)).filename().string());
+  if (options.force) return reporter.warn(fmt::format("{}, unless they get --load-epoch {}", there, epoch));
+  throw UsageError(
+      there, fmt::format("name another prefix; or --force writes beside it: then choose these files by --load-epoch {}",
+                         epoch));
+}
+
 // A user who may write to a bucket need not have the right to read there.
-void refuse_to_overwrite(const ExportCommand& options, const train::Checkpoint& checkpoint,
-                         const train::SharedStore& store) try {
+void look_at_place(const ExportCommand& options, const train::Checkpoint& checkpoint, const train::SharedStore& store,
+                   Reporter& reporter) try {
   for (const Path& file : files_to_write(options, checkpoint)) refuse_to_overwrite(file, options.force, store);
   refuse_to_replace_symbol(options, checkpoint, store);
+  refuse_or_warn_of_later_epoch(options, checkpoint, store, reporter);
 } catch (const net::AwsError& error) {
   if (error.facts().problem != net::AwsProblem::denied) throw;
   if (options.force) return;
@@ -191,6 +220,7 @@ void note_what_mxnet_lacks(const train::Checkpoint& checkpoint, Reporter& report
   config::DataOptions data;
   data.image = checkpoint.graph.input();
   config::take_preprocessing(preprocessing, {}, data);
+  config::take_test_views(preprocessing, {}, data);
   reporter.note(
       fmt::format("MXNet's files hold neither how pixels are prepared nor the names of the classes: to read them, eval "
                   "and predict need {}",
@@ -204,7 +234,7 @@ ExitCode act(const ExportCommand& options, const config::OptionSet&, Reporter& r
   take_size_of_model(options, checkpoint);
   const bool is_far = net::is_s3_url(options.out.string());
   const train::SharedStore store = is_far ? std::make_shared<net::ObjectStore>() : nullptr;
-  refuse_to_overwrite(options, checkpoint, store);
+  look_at_place(options, checkpoint, store, reporter);
   remove_abandoned(options.out);
   const auto write = [&](const Path& out) { return export_checkpoint(options, checkpoint, out); };
   Json files = Json::array();

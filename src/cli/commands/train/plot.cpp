@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <ranges>
+#include <span>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
@@ -53,7 +56,37 @@ std::string name_of(const Path& run) {
   return name.empty() ? "job" : name;
 }
 
-plot::NamedRun read_run(const Path& run) {
+// How many of the accuracies were found since the validation data, or the views of them, changed: they compare. The
+// words are those of train::notes_on_best(), which a run that goes on with other data says.
+std::size_t comparable_accuracies(std::span<const Json> events) {
+  constexpr std::string_view kChanged = "the best epoch is looked for from epoch ";
+  std::size_t count = 0;
+  std::optional<Json> samples;
+  for (const Json& event : events) {
+    if (event.find_text("message").find(kChanged) != std::string::npos) count = 0;
+    if (event_kind(event) != EventKind::evaluation) continue;
+    if (const Json* const here = event.find("samples")) {
+      if (samples && *samples != *here) count = 0;
+      samples = *here;
+    }
+    const Json* const accuracy = event.find("accuracy");
+    if (accuracy && accuracy->is_number()) ++count;
+  }
+  return count;
+}
+
+struct PlottedRuns {
+  std::vector<plot::NamedRun> runs;
+  std::vector<std::optional<double>> best;  // accuracy of each, of those that compare with its last
+};
+
+std::optional<double> best_of_last(const std::vector<plot::CurvePoint>& points, std::size_t count) {
+  const auto last = points | std::views::drop(points.size() - std::min(count, points.size()));
+  const auto best = std::ranges::max_element(last, {}, &plot::CurvePoint::value);
+  return best == last.end() ? std::nullopt : std::optional(best->value);
+}
+
+void read_run(const Path& run, PlottedRuns& plotted) {
   const job::JobFolder folder = folder_of(run);
   plot::StepColumns steps;
   if (file_exists(folder.steps())) steps.add(read_file(folder.steps()));
@@ -61,28 +94,27 @@ plot::NamedRun read_run(const Path& run) {
     throw UsageError(fmt::format("{}: no record of a training run", folder.steps().string()),
                      "name the --model-prefix or the --job-dir of a training, which writes it while it trains");
   }
-  return {name_of(run), plot::curves_of(steps, elastic::read_events(folder.events()))};
+  const std::vector<Json> events = elastic::read_events(folder.events());
+  plotted.runs.push_back({name_of(run), plot::curves_of(steps, events)});
+  plotted.best.push_back(best_of_last(plotted.runs.back().curves.validation_accuracy, comparable_accuracies(events)));
 }
 
-std::vector<plot::NamedRun> read_runs(const std::vector<Path>& paths) {
+PlottedRuns read_runs(const std::vector<Path>& paths) {
   if (paths.size() > plot::kMostRuns) {
     throw UsageError(fmt::format("{} runs: a picture compares up to {}", paths.size(), plot::kMostRuns),
                      "name fewer of them");
   }
-  std::vector<plot::NamedRun> runs;
-  for (const Path& path : paths) runs.push_back(read_run(path));
+  PlottedRuns plotted;
+  for (const Path& path : paths) read_run(path, plotted);
+  std::vector<plot::NamedRun>& runs = plotted.runs;
   std::map<std::string, int> bearers;  // job folders are often of one name
   for (const plot::NamedRun& run : runs) ++bearers[run.name];
   for (std::size_t i = 0; i < runs.size(); ++i) {
     if (bearers[runs[i].name] > 1) runs[i].name = paths[i].string();
   }
-  return runs;
+  return plotted;
 }
 
-std::optional<double> best_of(const std::vector<plot::CurvePoint>& points) {
-  const auto best = std::ranges::max_element(points, {}, &plot::CurvePoint::value);
-  return best == points.end() ? std::nullopt : std::optional(best->value);
-}
 std::optional<double> last_of(const std::vector<plot::CurvePoint>& points) {
   return points.empty() ? std::nullopt : std::optional(points.back().value);
 }
@@ -101,18 +133,19 @@ std::optional<double> loss_of(const plot::RunCurves& curves) {
   return curves.epoch_loss ? curves.epoch_loss : last_of(curves.loss);
 }
 
-Json document(const PlotCommand& options, const std::vector<plot::NamedRun>& runs) {
+Json document(const PlotCommand& options, const PlottedRuns& plotted) {
   Json list = Json::array();
-  for (const plot::NamedRun& run : runs) {
-    list.push_back(
-        Json::object({{"run", run.name},
-                      {"epochs", run.curves.epochs},
-                      {"seconds", run.curves.seconds},
-                      {"changes", std::uint64_t{run.curves.changes.size()}},
-                      {"loss", number_or_null(loss_of(run.curves))},
-                      {"diverged", run.curves.diverged},
-                      {"validation_accuracy", number_or_null(last_of(run.curves.validation_accuracy))},
-                      {"best_validation_accuracy", number_or_null(best_of(run.curves.validation_accuracy))}}));
+  const std::vector<plot::NamedRun>& runs = plotted.runs;
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const plot::NamedRun& run = runs[i];
+    list.push_back(Json::object({{"run", run.name},
+                                 {"epochs", run.curves.epochs},
+                                 {"seconds", run.curves.seconds},
+                                 {"changes", std::uint64_t{run.curves.changes.size()}},
+                                 {"loss", number_or_null(loss_of(run.curves))},
+                                 {"diverged", run.curves.diverged},
+                                 {"validation_accuracy", number_or_null(last_of(run.curves.validation_accuracy))},
+                                 {"best_validation_accuracy", number_or_null(plotted.best[i])}}));
   }
   Json json = Json::object({{"schema", "dtrain.plot/1"}, {"file", options.out.string()}, {"runs", list}});
   json["seconds"] = runs.front().curves.seconds;
@@ -140,18 +173,20 @@ struct Measures {
   bool accuracy = false, precision = false;
 };
 
-void answer_comparison(const std::vector<plot::NamedRun>& runs, Reporter& reporter) {
+void answer_comparison(const PlottedRuns& plotted, Reporter& reporter) {
+  const std::vector<plot::NamedRun>& runs = plotted.runs;
   const Measures measures(runs);
   std::vector<std::vector<std::string>> rows{{"run", "epochs", "time", "train loss"}};
   measures.add_headings(rows.front());
   rows.front().push_back("best val");
-  for (const plot::NamedRun& run : runs) {
+  for (std::size_t i = 0; i < runs.size(); ++i) {
+    const plot::NamedRun& run = runs[i];
     std::vector<std::string>& row = rows.emplace_back();
     row = {run.name, fmt::format("{:.1f}", run.curves.epochs),
            format_duration(std::chrono::duration<double>(run.curves.seconds)),
            run.curves.diverged ? "not finite" : number_or_dash(loss_of(run.curves))};
     measures.add_fields(run.curves, row);
-    row.push_back(number_or_dash(best_of(run.curves.validation_accuracy)));
+    row.push_back(number_or_dash(plotted.best[i]));
   }
   answer_rows(rows, reporter);
 }
@@ -160,16 +195,17 @@ ExitCode act(const PlotCommand& options, const config::OptionSet&, Reporter& rep
   require_on_this_machine({"--out", options.out}, "file");
   require_ending("--out", options.out, {".svg", ".png"});
   refuse_to_replace_picture("--out", options.out);
-  const std::vector<plot::NamedRun> runs = read_runs(options.runs);
+  const PlottedRuns plotted = read_runs(options.runs);
+  const std::vector<plot::NamedRun>& runs = plotted.runs;
   make_folder(options.out.parent_path());
   const plot::Drawing drawing =
       runs.size() == 1 ? plot::draw_run(runs.front().curves, runs.front().name) : plot::draw_comparison(runs);
   write_output(options.out, picture_of(drawing, options.out));
   if (reporter.json()) {
-    reporter.answer_json(document(options, runs));
+    reporter.answer_json(document(options, plotted));
     return ExitCode::ok;
   }
-  if (runs.size() > 1) answer_comparison(runs, reporter);
+  if (runs.size() > 1) answer_comparison(plotted, reporter);
   reporter.answer(options.out.string());
   return ExitCode::ok;
 }

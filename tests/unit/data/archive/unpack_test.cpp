@@ -156,6 +156,15 @@ TEST_F(Unpack, SaysHowToUnpackWhatItCannot) {
   expect_error([&] { unpack("BZh9" + rest); }, "decompress it first: bzip2 -d a");
 }
 
+TEST_F(Unpack, SaysWhatIsNoArchive) {
+  const std::string rest(600, 'x');
+  expect_error([&] { unpack(little(std::uint32_t{0xced7230a}) + rest); },
+               "a: is a record file, no tar or zip archive | `dtrain data ls`");
+  expect_error([&] { unpack(rest); },
+               "a: is no tar or zip archive, or one whose first header is damaged | copy it again");
+  expect_error([&] { unpack(tar_of({{"a", "1"}}).substr(0, 1024) + rest); }, "tar: byte 1024: a damaged header");
+}
+
 // The checksum of a tar header counts the byte of its kind.
 std::string of_kind(char kind, std::string tar) {
   constexpr std::size_t kChecksumAt = 148, kChecksumDigits = 6, kKindAt = 156;

@@ -201,6 +201,18 @@ TEST_F(CocoPhotos, MayBecomeTheFoldersThatOtherProgramsRead) {
   expect_error<UsageError>([&] { prepare(options); }, "imagenet: is not unpacked into folders");
 }
 
+TEST_F(CocoPhotos, ThatAreUnpackedAlreadyAreNotUnpacked) {
+  write("train2017/000000000007.jpg", grey_jpeg(1));
+  write("val2017/000000000009.jpg", grey_jpeg(2));
+  write("annotations/instances_train2017.json", instances(7, 18));
+  write("annotations/instances_val2017.json", instances(9, 18));
+  options.as_folders = true;
+  expect_error<UsageError>([&] { prepare(options); }, "in: is unpacked already | use it as it is");
+  EXPECT_FALSE(std::filesystem::exists(folder / "out"));
+  options.out = folder / "in";
+  EXPECT_EQ(prepare(options).val_records, 1u);
+}
+
 TEST_F(CocoPhotos, MayBeUnpackedAndBeASubset) {
   write("train/000000000007.jpg", grey_jpeg(1));
   write("val/000000000009.jpg", grey_jpeg(2));

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/data/class_names.hpp>
 #include <dtrain/data/pack.hpp>
 #include <dtrain/data/record.hpp>
 
@@ -97,6 +98,30 @@ TEST_F(PackAgain, NamesClassesOfWhichOneSplitGotNoPicture) {
   const Names& lacking = result.untrained.empty() ? result.unvalidated : result.untrained;
   EXPECT_EQ(lacking, Names{"bird"});
   EXPECT_EQ(result.untrained.size() + result.unvalidated.size(), 1u);
+}
+
+TEST_F(PackAgain, AFileHasTheClassesOfTheSetThatWroteItLast) {
+  const auto classes = [&] { return class_names(std::vector<Path>{folder / "p_train.rec"}); };
+  options.out = folder / "p_train";
+  pack(options);
+  std::filesystem::rename(folder / "photos/cat", folder / "photos/ant");
+  options.out = folder / "p";
+  options.train_ratio = 0.6;
+  expect_error<UsageError>([&] { pack(options); }, "p_train.rec: is there already");
+  options.force = true;
+  pack(options);
+  EXPECT_EQ(classes(), (Names{"ant", "dog"}));
+  EXPECT_FALSE(std::filesystem::exists(folder / "p_train.pack.json")) << "its only file is of another set now";
+  std::filesystem::rename(folder / "photos/ant", folder / "photos/bat");
+  PackOptions alone = options;
+  alone.out = folder / "p_train";
+  alone.train_ratio = 1;
+  pack(alone);
+  EXPECT_EQ(classes(), (Names{"bat", "dog"}));
+  EXPECT_EQ(class_names(std::vector<Path>{folder / "p_val.rec"}), (Names{"ant", "dog"})) << "the other file stays";
+  std::filesystem::rename(folder / "photos/bat", folder / "photos/ant");
+  options.force = false;
+  expect_error<UsageError>([&] { pack(options); }, "p_train.rec: is there already");
 }
 
 }  // namespace

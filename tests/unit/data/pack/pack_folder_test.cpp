@@ -22,8 +22,14 @@ void write_two_classes(const TemporaryFolder& folder, int pictures_of_each) {
   }
 }
 
+PackOptions as_it_is(const TemporaryFolder& folder) {
+  return {.sources = {folder / "photos"}, .out = folder / "p", .threads = 2};
+}
+
 PackOptions one_set(const TemporaryFolder& folder) {
-  return {.sources = {folder / "photos"}, .out = folder / "p", .train_ratio = 1, .threads = 2};
+  PackOptions options = as_it_is(folder);
+  options.train_ratio = 1;
+  return options;
 }
 
 TEST(PackFolder, LeavesOutWhatOtherProgramsKeepBesidePictures) {
@@ -59,7 +65,7 @@ TEST(PackFolder, NamesFoldersWithoutPicturesAndClassesWithoutTraining) {
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/a/2.jpg", "val/c/2.jpg"})
     write_small_picture(folder / "photos" / name);
   for (const char* name : {"train/d/left", "train/d/right", "train/b/below"}) make_folder(folder / "photos" / name);
-  const PackResult result = pack(one_set(folder));
+  const PackResult result = pack(as_it_is(folder));
   EXPECT_EQ(result.empty_folders, (std::vector<std::string>{"train/b/below", "train/d"}));
   EXPECT_EQ(result.untrained, std::vector<std::string>{"c"});
 }
@@ -92,7 +98,7 @@ TEST(PackFolder, FindsTheSplitsInLowerOrUpperCase) {
   TemporaryFolder folder;
   for (const char* name : {"Train/cat/1.png", "Train/dog/2.png", "TEST/cat/3.png", "Val/dog/4.png"})
     write_small_picture(folder / "photos" / name);
-  const PackResult result = pack(one_set(folder));
+  const PackResult result = pack(as_it_is(folder));
   EXPECT_EQ(result.classes, (std::vector<std::string>{"cat", "dog"}));
   ASSERT_EQ(result.files.size(), 3u);
   EXPECT_EQ(result.files[0].rec, folder / "p_train.rec");
@@ -105,7 +111,7 @@ TEST(PackFolder, OfTwoFoldersOfASplitTheOneInLowerCaseCounts) {
   TemporaryFolder folder;
   for (const char* name : {"Train/cat/1.png", "train/cat/2.png", "train/dog/3.png", "val/dog/4.png"})
     write_small_picture(folder / "photos" / name);
-  const PackResult result = pack(one_set(folder));
+  const PackResult result = pack(as_it_is(folder));
   EXPECT_EQ(result.files.at(0).records, 2u);
   EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{"Train"});
 }
@@ -190,7 +196,7 @@ TEST(PackFolder, LeavesOutAFlatFolderBesideTwoSplitsWithClasses) {
   TemporaryFolder folder;
   for (const char* name : {"train/cat/1.png", "train/dog/2.png", "val/cat/3.png", "test/4.png"})
     write_small_picture(folder / "photos" / name);
-  const PackResult result = pack(one_set(folder));
+  const PackResult result = pack(as_it_is(folder));
   EXPECT_EQ(result.files.size(), 2u);
   EXPECT_EQ(result.skipped.at("a folder that is of no split"), std::vector<std::string>{"test"});
 }
@@ -290,7 +296,7 @@ TEST(PackFolder, FindsTheSplitsInTheOnlyFolder) {
   for (const char* outer : {"", "set/", "a/set/"}) {
     TemporaryFolder folder;
     for (const std::string& name : kSplitPictures) write_small_picture(folder / "photos" / outer / name);
-    expect_two_splits(folder, pack(one_set(folder)), outer);
+    expect_two_splits(folder, pack(as_it_is(folder)), outer);
   }
 }
 

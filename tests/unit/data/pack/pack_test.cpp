@@ -35,8 +35,8 @@ void write_pictures(const TemporaryFolder& folder, int count, int h = 20, int w 
   }
 }
 
-PackOptions options_of(const TemporaryFolder& folder, std::string_view out = "p") {
-  return {.sources = {folder / "photos"}, .out = folder / out, .train_ratio = 1, .threads = 2};
+PackOptions options_of(const TemporaryFolder& folder, std::string_view out = "p", std::optional<double> ratio = 1) {
+  return {.sources = {folder / "photos"}, .out = folder / out, .train_ratio = ratio, .threads = 2};
 }
 
 Image image_of(const RecordFile& file, std::size_t position) {
@@ -217,14 +217,15 @@ TEST(Pack, TakesFoldersOfTrainingAndValidationForTwoSplits) {
   for (const char* name :
        {"train/a/1.jpg", "train/b/2.jpg", "train/b/3.jpg", "val/a/4.jpg", "val/b/5.jpg", "stray.jpg"})
     write_picture(folder / "photos" / name);
-  const PackResult result = pack(options_of(folder));
+  const PackResult result = pack(options_of(folder, "p", std::nullopt));
   EXPECT_EQ(result.classes, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(labels_in(folder / "p_train.rec"), (std::vector<float>{0, 1, 1}));
   EXPECT_EQ(labels_in(folder / "p_val.rec"), (std::vector<float>{0, 1}));
   EXPECT_EQ(result.skipped.at("beside the folders of the classes"), std::vector<std::string>{"stray.jpg"});
-  PackOptions again = options_of(folder);
-  again.train_ratio = 0.5;
-  expect_error<UsageError>([&] { pack(again); }, "is split already, by its folders");
+  for (PackOptions again = options_of(folder); const double ratio : {0.5, 1.0}) {
+    again.train_ratio = ratio;
+    expect_error<UsageError>([&] { pack(again); }, "is split already, by its folders");
+  }
 }
 
 TEST(Pack, NamesTheFilesThatItLeavesOut) {
@@ -255,14 +256,13 @@ TEST(Pack, FoldersOfTrainingValidationAndTestAreThreeSplits) {
   TemporaryFolder folder;
   for (const char* name : {"train/a/1.jpg", "train/b/1.jpg", "val/b/2.jpg", "test/a/3.jpg", "test/b/3.jpg"})
     write_picture(folder / "photos" / name);
-  const PackResult result = pack(options_of(folder));
+  const PackResult result = pack(options_of(folder, "p", std::nullopt));
   ASSERT_EQ(result.files.size(), 3u);
   EXPECT_EQ(labels_in(folder / "p_val.rec"), (std::vector<float>{1}));
   EXPECT_EQ(labels_in(folder / "p_test.rec"), (std::vector<float>{0, 1}));
   EXPECT_EQ(result.class_pictures, (std::vector<std::uint64_t>{2, 3}));
   std::filesystem::remove_all(folder / "photos/val");
-  PackOptions again = options_of(folder);
-  again.out = folder / "q";
+  PackOptions again = options_of(folder, "q", std::nullopt);
   EXPECT_EQ(pack(again).files.size(), 2u);
 }
 

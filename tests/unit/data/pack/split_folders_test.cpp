@@ -82,7 +82,7 @@ TEST(SplitFolders, NamesTheClassesOfASingleSplitWithoutIt) {
 
 TEST(SplitFolders, TakesAFolderOfEvaluationForValidation) {
   TemporaryFolder folder;
-  PackOptions options = to_one_set(folder);
+  PackOptions options{.out = folder / "p"};
   options.sources = {
       write_folder_and_archive(folder, {"train/cat/1.png", "train/dog/2.png", "eval/dog/3.png"}).front()};
   EXPECT_EQ(pack(options).files.at(1).rec, folder / "p_val.rec");

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 
+#include <chrono>
+
 #include <dtrain/base/error.hpp>
 #include <dtrain/data/class_names.hpp>
 
@@ -41,6 +43,27 @@ TEST(ClassNames, AreOfTheEarlierSetForFilesThatAreNotReplacedYet) {
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p_2.rec"}), Names{}) << "of neither set";
   write_file_atomic(folder / "p_1.rec", "abcd");
   EXPECT_EQ(class_names(std::vector<Path>{folder / "p_1.rec"}), Names{}) << "replaced by a run that did not say so";
+}
+
+TEST(ClassNames, AreThoseOfTheSetThatWroteTheFileAsItIs) {
+  TemporaryFolder folder;
+  const Path rec = folder / "p_train.rec", own = folder / "p_train.pack.json", shared = folder / "p.pack.json";
+  const auto names = [&] { return class_names(std::vector<Path>{rec}); };
+  write_file_atomic(own, R"({"plan": "1f", "classes": ["bear"], "files": [{"file": "p_train.rec", "bytes": 3}]})");
+  write_file_atomic(shared, R"({"plan": "2f", "classes": ["ant"], "files": [{"file": "p_train.rec", "bytes": 4}]})");
+  write_file_atomic(rec, "abcd");
+  EXPECT_EQ(names(), Names{"ant"}) << "the other says another size";
+  write_file_atomic(rec, "abcde");
+  EXPECT_EQ(names(), Names{}) << "neither says this size";
+  write_file_atomic(rec, "abc");
+  EXPECT_EQ(names(), Names{"bear"});
+  write_file_atomic(shared, R"({"plan": "2f", "classes": ["ant"], "files": [{"file": "p_train.rec", "bytes": 3}]})");
+  const auto now = std::filesystem::last_write_time(rec);
+  std::filesystem::last_write_time(own, now - std::chrono::seconds(10));
+  std::filesystem::last_write_time(shared, now);
+  EXPECT_EQ(names(), Names{"ant"}) << "both say it, and this one is newer";
+  std::filesystem::last_write_time(own, now + std::chrono::seconds(10));
+  EXPECT_EQ(names(), Names{"bear"});
 }
 
 TEST(ClassNames, AreTheSameInAllFilesOfATraining) {
@@ -115,6 +138,22 @@ TEST(ClassNames, NameTheFirstDifference) {
             "d/p_val: class 1 is \"emu\", but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat", "dog"}, {"cat"}), "d/p_val: class 1 is missing, but in the checkpoint it is \"dog\"");
   EXPECT_EQ(message({"cat"}, {"cat", "dog"}), "d/p_val: class 1 is \"dog\", but in the checkpoint it is missing");
+}
+
+TEST(ClassNames, ThatLookTheSameAreShownByTheirBytes) {
+  const std::string composed = "caf\xc3\xa9", decomposed = "cafe\xcc\x81";
+  const Names one{composed}, other{decomposed}, third{"caf\xc3\xa8"};
+  expect_error(
+      [&] {
+        require_same_classes({"a", one}, {"b", other});
+      },
+      "b: class 0 is \"cafe\\xcc\\x81\", but in a it is \"caf\\xc3\\xa9\"");
+  expect_error([&] { require_same_classes({"a", one}, {"b", third}); }, "in a it is \"" + composed + "\"");
+  const auto found = look_alikes(Names{"bar", composed, "tea", decomposed});
+  ASSERT_TRUE(found);
+  EXPECT_EQ(found->one, "caf\\xc3\\xa9");
+  EXPECT_EQ(found->other, "cafe\\xcc\\x81");
+  EXPECT_FALSE(look_alikes(Names{"cafe", composed, "caf\xc3\xa8", "\xe7\x8c\xab", "\xe7\x8a\xac", ""}));
 }
 
 TEST(ClassNames, DifferWithoutTheSecretsOfTheirFiles) {

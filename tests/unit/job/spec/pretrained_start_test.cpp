@@ -6,6 +6,7 @@
 
 #include <dtrain/train/export.hpp>
 
+#include "common/recording_reporter.hpp"
 #include "data/temporary_folder.hpp"
 #include "train/small_checkpoint.hpp"
 
@@ -29,6 +30,19 @@ TEST(PretrainedStart, RefusesWeightsThatAreNoNumbers) {
   data::expect_error<DataError>([&] { start_from(of_head); }, "is nan");
   options.pretrained.new_head = true;
   EXPECT_NO_THROW(start_from(of_head)) << "nothing of its last layer is taken";
+}
+
+TEST(PretrainedStart, PassesOverTheConstantsByWhichAnExportPreparesItsPixels) {
+  const TemporaryFolder folder;
+  config::TrainOptions options;
+  options.pretrained.file = folder / "x.onnx";
+  train::Checkpoint checkpoint = train::small_checkpoint();
+  checkpoint.job.preprocessing = Json::parse(
+      R"({"image_shape": [1, 4, 4], "rgb_mean": [1, 2, 3], "rgb_std": [4, 5, 6], "crop": "center"})", "test");
+  train::export_onnx(checkpoint, *options.pretrained.file, {.preprocessing = true});
+  RecordingReporter reporter;
+  pretrained_start(options, checkpoint.graph, &reporter, {});
+  for (const std::string& warning : reporter.warnings) EXPECT_EQ(warning.find("rgb_"), std::string::npos) << warning;
 }
 
 }  // namespace
