@@ -155,7 +155,7 @@ void Catalog::read(Entry& entry, Time now, Change& change, const std::function<b
   }
   const MutexLock lock(mutex_);
   const std::string state = entry.run->state(wall_seconds(), entry.held);
-  const bool works = state == "training" || state == "preparing";
+  const bool works = state == "training" || state == "preparing" || state == "waiting";
   if (changed) entry.hot_until = works ? now + kHot : now;
   if (!changed && state == entry.state) return;
   entry.state = state;

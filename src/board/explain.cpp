@@ -285,7 +285,7 @@ constexpr Telling kTellings[] = {
      [](const Json& e) {
        return fmt::format("Training pauses; no update of {} counts from here{}", generation_text(e), because(e));
      }},
-    {EventKind::hold, Weight::detail, [](const Json& e) { return "Training waits for workers" + because(e); }},
+    {EventKind::hold, Weight::trouble, [](const Json& e) { return "Training waits for workers" + because(e); }},
     {EventKind::takeover, Weight::change, takeover_sentence},
     {EventKind::cut_off, Weight::trouble,
      [](const Json&) { return std::string("The coordinator does not reach enough agents: it decides nothing"); }},

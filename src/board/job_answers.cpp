@@ -79,16 +79,31 @@ bool each_once(const std::vector<std::uint32_t>& ids, std::uint64_t samples, Sam
   return are_different && (kind == SampleIds::copies || std::uint64_t{ids.back()} + 1 == samples);
 }
 
-// The coordinator's hint names an option of its command line, which the page does not have.
+// The coordinator's hint names an option of its command line, which the page does not have. `action`: "drain",
+// "remove".
+UsageError for_the_page(const UsageError& refusal, const job::JobFolder& job, const std::string& action,
+                        const std::string& host) {
+  if (refusal.hint().find("setting 'yes'") == std::string::npos) return refusal;
+  return UsageError(
+      refusal.what(),
+      fmt::format("add hosts first; `{}` {}s it all the same",
+                  job.command(fmt::format("hosts {} {} --yes", action, net::shell_quoted(host))), action));
+}
+
 void drain(const job::JobFolder& job, const std::string& host) {
   try {
     job::ask_coordinator(job,
                          Json::object({{"ask", "drain"}, {"host", host}, {"reason", kReason}, {"any_number", false}}));
   } catch (const UsageError& refusal) {
-    if (refusal.hint().find("setting 'yes'") == std::string::npos) throw;
-    throw UsageError(refusal.what(),
-                     fmt::format("add hosts first; `{}` drains it all the same",
-                                 job.command(fmt::format("hosts drain {} --yes", net::shell_quoted(host)))));
+    throw for_the_page(refusal, job, "drain", host);
+  }
+}
+
+std::vector<std::string> remove_host(const job::JobFolder& job, const std::string& host) {
+  try {
+    return job::edit_hosts(job, {.remove = {host}, .keep_enough = true});
+  } catch (const UsageError& refusal) {
+    throw for_the_page(refusal, job, "remove", host);
   }
 }
 
@@ -170,7 +185,7 @@ Json act_on_job(const std::string& folder, const std::string& request) {
   } else if (action == "add") {
     problems = job::edit_hosts(job, {.add = {host}});
   } else if (action == "remove") {
-    problems = job::edit_hosts(job, {.remove = {host}});
+    problems = remove_host(job, host);
   } else {
     throw UsageError(fmt::format("{}: none of stop, drain, add and remove", action));
   }

@@ -33,6 +33,10 @@ struct Lane {
   std::vector<Mark> marks;
   bool open = false;  // the last span goes on
 };
+struct OpenPause {
+  double from = 0;
+  std::string reason{};
+};
 struct JournalMember {
   std::int64_t worker = 0;
   Place place;
@@ -90,6 +94,9 @@ class History {
       commit(event, at);
     } else if (kind == EventKind::generation) {
       generation(event, at);
+    } else if (kind == EventKind::freeze || kind == EventKind::hold) {
+      if (!pause_) pause_ = OpenPause{.from = at};
+      pause_->reason = member_text(event, "reason");
     } else if (kind == EventKind::failed) {
       leave(event, at, is_host_refusal(event) ? "refused" : "lost");
     } else if (kind == EventKind::left || kind == EventKind::done || kind == EventKind::exited) {
@@ -102,10 +109,12 @@ class History {
     } else if (kind == EventKind::straggler) {
       add_straggler(event, at);
     } else if (kind == EventKind::goodput) {
-      goodput_ = event.find("percent") ? *event.find("percent") : Json();
+      if (start_trains_ || goodput_.is_null()) goodput_ = event.find("percent") ? *event.find("percent") : Json();
+      is_summed_up_ = true;
       sent_bytes_ += std::max(0.0, member_number(event, "sent_bytes"));
     } else if (kind == EventKind::finish) {
       close_all(at);
+      end_start(at);
       over_ = true;
     }
   }
@@ -114,6 +123,9 @@ class History {
     const double end = over_ ? end_ : std::max(end_, now);
     for (auto& [place, lane] : lanes_)
       if (lane.open) lane.spans.back().to = end;
+    end_pause(end);
+    // An event goodput is of one start, and a start that was killed has none.
+    if (starts_ > 1) goodput_ = Json();
     Json view = Json::object({{"begin", begin_.value_or(0)}, {"end", end}, {"over", over_}});
     Json lanes = Json::array();
     for (const auto& [place, lane] : lanes_) lanes.push_back(lane_json(place, lane));
@@ -124,7 +136,9 @@ class History {
     view["pauses"] = std::move(pauses_);
     view["stragglers"] = std::move(stragglers_);
     view["pause_seconds"] = pause_seconds_;
-    view["sent_bytes"] = sent_bytes_;  // until the last end of the job
+    view["starts"] = starts_;
+    view["sent_bytes"] = sent_bytes_;              // until the last end of the job
+    view["sent_at_least"] = has_uncounted_bytes_;  // a start that ended did not say how many it sent
     view["worker_seconds"] = worker_seconds();
     return view;
   }
@@ -149,7 +163,27 @@ class History {
   // A job that was killed before lived until its last event.
   void begin_again(double at) {
     close_all(end_);
+    end_start(end_);
     if (trains_) dead_seconds_ += at - end_;
+    if (start_trains_ && !is_summed_up_) has_uncounted_bytes_ = true;
+    start_trains_ = is_summed_up_ = false;
+    start_began_ = at;
+  }
+
+  void end_start(double at) {
+    end_pause(at);
+    if (trains_ && start_began_ && !start_trains_) dead_seconds_ += at - *start_began_;
+    start_began_.reset();
+  }
+
+  // A pause that no generation ended, which would have said how long it was.
+  void end_pause(double at) {
+    if (!pause_) return;
+    const double from = std::min(pause_->from, at);
+    pauses_.push_back(
+        Json::object({{"from", from}, {"to", at}, {"reason", pause_->reason}, {"parts", Json::object({})}}));
+    pause_seconds_ += at - from;
+    pause_.reset();
   }
 
   void close_all(double at) {
@@ -204,7 +238,21 @@ class History {
         {{"from", at - pause}, {"to", at}, {"reason", member_text(event, "reason")}, {"parts", row.at("parts")}}));
     generations_.push_back(std::move(row));
     pause_seconds_ += pause;
-    if (!trains_) trains_ = at;
+    pause_.reset();  // this event has its length
+    if (!start_trains_) first_step(at, pause);
+  }
+
+  // Of a start: there was nothing to lose before it.
+  void first_step(double at, double pause) {
+    start_trains_ = true;
+    ++starts_;
+    if (trains_) {
+      pause_before_steps_ += pause;
+      dead_seconds_ += start_began_ ? at - *start_began_ : 0;
+      return;
+    }
+    trains_ = at;
+    pause_before_steps_ = pause_seconds_;
   }
 
   void add_straggler(const Json& event, double at) {
@@ -236,20 +284,23 @@ class History {
     return sum;
   }
 
-  // Without the pause before the first step, in which there was nothing to lose.
+  // Without the pause before the first step of each start.
   Json estimated_goodput(double end) const {
     if (!trains_ || end - dead_seconds_ <= *trains_) return {};
-    const double first =
-        member_number(pauses_.as_array().front(), "to") - member_number(pauses_.as_array().front(), "from");
-    return 100 * std::clamp(1 - (pause_seconds_ - first) / (end - *trains_ - dead_seconds_), 0.0, 1.0);
+    const double paused = pause_seconds_ - pause_before_steps_;
+    return 100 * std::clamp(1 - paused / (end - *trains_ - dead_seconds_), 0.0, 1.0);
   }
 
   const std::map<std::int64_t, std::vector<JournalMember>> members_;
   std::map<Place, Lane> lanes_;
   std::set<Place> trained_;  // members of the last commit
   std::optional<double> begin_, trains_;
-  double end_ = 0, dead_seconds_ = 0, pause_seconds_ = 0, sent_bytes_ = 0;
-  bool over_ = false;
+  std::optional<OpenPause> pause_;  // lasts
+  double end_ = 0, dead_seconds_ = 0, pause_seconds_ = 0, pause_before_steps_ = 0, sent_bytes_ = 0;
+  std::optional<double> start_began_;                 // by its first list of hosts; unset once it has ended
+  std::int64_t starts_ = 0;                           // that trained
+  bool start_trains_ = false, is_summed_up_ = false;  // the newest start made steps, and wrote its goodput
+  bool over_ = false, has_uncounted_bytes_ = false;
   Json generations_ = Json::array(), pauses_ = Json::array(), stragglers_ = Json::array(), goodput_;
 };
 

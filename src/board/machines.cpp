@@ -2,6 +2,8 @@
 
 #include <map>
 #include <optional>
+#include <set>
+#include <string>
 
 #include <dtrain/base/event_kind.hpp>
 
@@ -34,15 +36,49 @@ const char* state_after(EventKind kind) {
   }
 }
 
-// One host of one job, brought up to date event by event.
+// Hosts with members train from then on; others that did have none any more.
+void take_commit(std::map<std::string, Json>& hosts, const Json& event, double at) {
+  const Json* const list = event.find("members");
+  if (!list || !list->is_array()) return;
+  std::set<std::string> members;
+  for (const Json& host : list->as_array()) {
+    if (host.is_string()) members.insert(host.as_string());
+  }
+  for (const std::string& name : members) {
+    Json& host = hosts[name];
+    if (member_text(host, "state") != "training") host["at"] = at;
+    host["state"] = "training";
+  }
+  for (auto& [name, host] : hosts) {
+    if (members.contains(name) || member_text(host, "state") != "training") continue;
+    host["state"] = "up";
+    host["at"] = at;
+  }
+}
+
+// Agents end with the job, or because of it.
+void take_end(std::map<std::string, Json>& hosts, double at) {
+  for (auto& [name, host] : hosts) {
+    if (member_text(host, "state") == "removed") continue;
+    host["state"] = "job over";
+    host["at"] = at;
+  }
+}
+
+// The hosts of one job, brought up to date event by event.
 void take(std::map<std::string, Json>& hosts, const Json& event) {
   const std::optional<EventKind> kind = event_kind(event);
+  const double at = plot::parse_time(member_text(event, "time")).value_or(0);
+  if (kind == EventKind::commit) return take_commit(hosts, event, at);
+  if (kind == EventKind::finish) return take_end(hosts, at);
   const std::string name = member_text(event, "host");
   if (name.empty()) return;
   Json& host = hosts[name];
-  host["at"] = plot::parse_time(member_text(event, "time")).value_or(0);
+  host["at"] = at;
   if (!kind) return;
-  if (const char* const state = state_after(*kind)) host["state"] = state;
+  // The agent of a host that was removed ends after that.
+  const bool stays = kind == EventKind::host_down && member_text(host, "state") == "removed";
+  if (const char* const state = stays ? nullptr : state_after(*kind)) host["state"] = state;
   if (kind == EventKind::host_up) host["address"] = member_text(event, "address");
   if (kind == EventKind::failed) host["failures"] = member_number(host, "failures") + 1;
   const Json* const health = event.find("health");

@@ -90,6 +90,7 @@ const char* state_of(const RunSigns& signs) {
   }
   if (!signs.began) return "waiting";
   if (!signs.held && signs.quiet_seconds > kQuiet) return "silent";
+  if (signs.waits) return "waiting";
   return signs.has_steps ? "training" : "preparing";
 }
 
@@ -171,7 +172,7 @@ void Run::retake_validations() {
 
 void Run::forget_events() {
   events_.clear();
-  is_job_ = works_ = false;
+  is_job_ = works_ = waits_ = false;
   last_event_ = finished_at_ = workers_ = worker_seconds_ = workers_since_ = 0;
   retake_validations();
   reason_.clear();
@@ -188,10 +189,12 @@ void Run::take_event(Json event) {
   };
   if (begins_job(event)) {  // one that was killed before lived until its last event
     count_workers(0, before);
-    works_ = false;
+    works_ = waits_ = false;
   }
   if (kind == EventKind::host_starting) is_job_ = true;
   if (kind == EventKind::generation || kind == EventKind::started) works_ = true;
+  if (kind == EventKind::hold) waits_ = true;
+  if (kind == EventKind::generation || kind == EventKind::finish) waits_ = false;
   if (kind == EventKind::commit) {
     const Json* const members = event.find("members");
     count_workers(members && members->is_array() ? static_cast<double>(members->as_array().size()) : workers_, at);
@@ -214,7 +217,8 @@ RunSigns Run::signs(double now, bool held) const {
           .finished = finished_at_ > 0 && steps_.tail().last_time() <= finished_at_ + 1,
           .exit_code = exit_code_,
           .held = held,
-          .quiet_seconds = std::min(now - last_time_, now - seen_)};
+          .quiet_seconds = std::min(now - last_time_, now - seen_),
+          .waits = waits_};
 }
 
 Json Run::row(double now, bool held) const {
@@ -238,8 +242,8 @@ Json Run::row(double now, bool held) const {
   row["validation_loss"] = number_or_null(validation_loss_);
   row["validation_accuracy"] = number_or_null(validation_accuracy_);
   row["best_accuracy"] = number_or_null(best_accuracy_);
-  row["speed"] = recent_speed(steps_);
-  row["workers"] = is_job_ ? Json(workers_) : Json(1);
+  row["speed"] = waits_ ? Json() : recent_speed(steps_);
+  row["workers"] = is_job_ ? Json(waits_ ? 0 : workers_) : Json(1);
   row["worker_seconds"] = is_job_ ? worker_seconds : steps_.tail().clock().now();
   row["seconds"] = steps_.tail().clock().now();
   row["updated"] = last_time_;

@@ -27,8 +27,10 @@ struct RunSigns {
   int exit_code = 0;         // when finished
   bool held = false;         // a process of this machine holds the folder's lock
   double quiet_seconds = 0;  // since the last record, by its own time or by when it was seen
+  bool waits = false;        // it trained, and stands still until there are enough workers
 };
-// "waiting", "preparing", "training", "finished", "stopped", "failed" or "silent".
+// "waiting", "preparing", "training", "finished", "stopped", "failed" or "silent". A run waits that has not begun, or
+// whose coordinator holds the training because it has too few workers.
 const char* state_of(const RunSigns& signs);
 
 class Run {
@@ -86,7 +88,7 @@ class Run {
   std::vector<Json> events_, journal_;
   std::string settings_, network_;
   std::optional<double> epochs_total_;
-  bool is_job_ = false, works_ = false;
+  bool is_job_ = false, works_ = false, waits_ = false;
   double last_event_ = 0, finished_at_ = 0;
   double last_time_ = 0;  // of the last lines, and not the latest of all: a clock may have been wrong
   double seen_ = 0;       // when this machine saw the last lines come; 0: it has seen none

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <dtrain/base/text.hpp>
 
@@ -51,6 +52,15 @@ Sign sign_of(const MembershipChange& change) {
 // All validations, because their best one is looked for; the course of a training as far as the paper shows it.
 std::vector<CurvePoint> shown_points(const Curve& curve) {
   return curve.dotted ? *curve.points : thinned(*curve.points, kMostPoints);
+}
+
+// Whether no line joins the points at these two times.
+bool is_broken(const Curve& curve, double before, double after) {
+  if (!curve.breaks) return false;
+  return std::ranges::any_of(*curve.breaks, [&](const Pause& pause) {
+    const double middle = (pause.from + pause.to) / 2;
+    return before < middle && middle < after;
+  });
 }
 
 class Figure {
@@ -107,11 +117,19 @@ class Figure {
     return begin;
   }
 
+  // Where a text is centred, so that it ends within the picture.
+  static double within(double x, double half) {
+    constexpr double kMargin = 4;
+    return half + kMargin > kWidth / 2 ? kWidth / 2 : std::clamp(x, kMargin + half, kWidth - kMargin - half);
+  }
+
   // Signs that would touch go to rows above each other; those that find none have a line only.
   void place_signs() {
     std::vector<double> ends;
     for (const MembershipChange& change : paper_.changes) {
-      const double half = static_cast<double>(sign_of(change).text.size()) * kLetter / 2, x = across_(change.at);
+      const double half = static_cast<double>(sign_of(change).text.size()) * kLetter / 2;
+      const double x = within(across_(change.at), half);
+      sign_places_.push_back(x);
       std::size_t row = 0;
       while (row < ends.size() && ends[row] > x - half) ++row;
       if (row == ends.size()) ends.push_back(0);
@@ -146,13 +164,17 @@ class Figure {
       line({x, bands_top_}, {x, bands_top_ + kBand}, sign.color, 1.2);
       for (const double top : tops) line({x, top}, {x, top + kPanel}, sign.color, 1.2);
       if (rows_[i] >= sign_rows_) continue;
-      label({x, bands_top_ - 5 - static_cast<double>(rows_[i]) * kSignRow}, sign.text, 11, sign.color, Anchor::middle);
+      const double y = bands_top_ - 5 - static_cast<double>(rows_[i]) * kSignRow;
+      label({sign_places_[i], y}, sign.text, 11, sign.color, Anchor::middle);
     }
   }
 
   static Scale scale_of(const Panel& panel, double top) {
     double low = std::numeric_limits<double>::max(), high = std::numeric_limits<double>::lowest();
+    const bool has_scale = std::ranges::any_of(
+        panel.curves, [](const Curve& curve) { return curve.sets_scale && !curve.points->empty(); });
     for (const Curve& curve : panel.curves) {
+      if (has_scale && !curve.sets_scale) continue;
       for (const CurvePoint& point : shown_points(curve)) {
         if (!std::isfinite(point.value)) continue;
         low = std::min(low, point.value);
@@ -181,16 +203,23 @@ class Figure {
     const Scale scale = scale_of(panel, top);
     for (const Curve& curve : panel.curves) {
       std::vector<Point> way;
+      double last = 0;
       for (const CurvePoint& point : shown_points(curve)) {
-        if (std::isfinite(point.value))
-          way.push_back(
-              {across_(paper_.by_epochs ? point.epochs : point.at), std::clamp(scale(point.value), top, top + kPanel)});
+        if (!std::isfinite(point.value)) continue;
+        if (!way.empty() && is_broken(curve, last, point.at)) draw_way(curve, std::exchange(way, {}));
+        way.push_back(
+            {across_(paper_.by_epochs ? point.epochs : point.at), std::clamp(scale(point.value), top, top + kPanel)});
+        last = point.at;
       }
-      if (way.size() > 1) drawing_.marks.emplace_back(Line{way, curve.color, 1.8});
-      if (!curve.dotted && way.size() > 1) continue;
-      const double radius = way.size() > kMostLargeDots ? 1.6 : 3.2;
-      for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, radius, curve.color});
+      draw_way(curve, way);
     }
+  }
+
+  void draw_way(const Curve& curve, const std::vector<Point>& way) {
+    if (way.size() > 1) drawing_.marks.emplace_back(Line{way, curve.color, 1.8});
+    if (!curve.dotted && way.size() > 1) return;
+    const double radius = way.size() > kMostLargeDots ? 1.6 : 3.2;
+    for (const Point& at : way) drawing_.marks.emplace_back(Dot{at, radius, curve.color});
   }
 
   void draw_axis() {
@@ -205,7 +234,8 @@ class Figure {
   const Paper& paper_;
   Drawing drawing_;
   Scale across_;
-  std::vector<std::size_t> rows_;  // of the sign of each change
+  std::vector<std::size_t> rows_;    // of the sign of each change
+  std::vector<double> sign_places_;  // the middle of each sign
   std::size_t sign_rows_ = 0;
   double top_ = kSignsTop, bands_top_ = 0, bottom_ = 0;
 };

@@ -14,7 +14,9 @@ namespace dtrain::plot {
 struct Curve {
   const std::vector<CurvePoint>* points;
   Color color;
-  bool dotted = false;  // a few values, each of its own weight
+  bool dotted = false;     // a few values, each of its own weight
+  bool sets_scale = true;  // else it is cut off at the edges that the other curves of the panel give it
+  const std::vector<Pause>* breaks = nullptr;  // where its line does not go on
 };
 
 struct Panel {

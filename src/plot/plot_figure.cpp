@@ -55,12 +55,13 @@ Drawing draw_run(const RunCurves& curves, const std::string& title) {
                     .length = curves.seconds,
                     .unit = unit.seconds,
                     .unit_name = unit.name};
-  std::vector<Panel> panels = {{"samples a second", {{&curves.speed, kTraining}}, true},
-                               {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
-                               {curves.detects ? kOfBoxes : "accuracy",
-                                {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}},
-                                true,
-                                1.0}};
+  std::vector<Panel> panels = {
+      {"samples a second", {{.points = &curves.speed, .color = kTraining, .breaks = &curves.pauses}}, true},
+      {"loss", {{&curves.loss, kTraining}, {&curves.validation_loss, kValidation, true}}},
+      {curves.detects ? kOfBoxes : "accuracy",
+       {{&curves.accuracy, kTraining}, {&curves.validation_accuracy, kValidation, true}},
+       true,
+       1.0}};
   if (!curves.validation_masks.empty())
     panels.push_back({kOfMasks, {{&curves.validation_masks, kValidation, true}}, true, 1.0});
   return draw_figure(paper, panels);
@@ -72,6 +73,8 @@ Drawing draw_comparison(const std::vector<NamedRun>& runs) {
               .legend = {},
               .by_epochs = true,
               .unit_name = "epochs"};
+  if (std::ranges::any_of(runs, [](const NamedRun& run) { return run.curves.diverged; }))
+    paper.subtitle += "; diverged: cut off";
   Panel loss{"training loss", {}}, validation_loss{"validation loss", {}};
   const auto detectors = std::ranges::count_if(runs, [](const NamedRun& run) { return run.curves.detects; });
   const char* const measure = detectors == 0                  ? "validation accuracy"
@@ -83,8 +86,8 @@ Drawing draw_comparison(const std::vector<NamedRun>& runs) {
     const RunCurves& curves = runs[i].curves;
     const Color color = kRunColors.at(i);
     paper.legend.emplace_back(runs[i].name, color);
-    loss.curves.push_back({&curves.loss, color});
-    validation_loss.curves.push_back({&curves.validation_loss, color, true});
+    loss.curves.push_back({&curves.loss, color, false, !curves.diverged});
+    validation_loss.curves.push_back({&curves.validation_loss, color, true, !curves.diverged});
     accuracy.curves.push_back({&curves.validation_accuracy, color, true});
     if (!curves.validation_masks.empty()) masks.curves.push_back({&curves.validation_masks, color, true});
     speed.curves.push_back({&curves.speed, color});

@@ -11,6 +11,8 @@
 namespace dtrain::plot {
 namespace {
 
+constexpr double kLongPause = 5;  // seconds; ordinary changes take a tenth of one
+
 void add_column(const StepColumns& steps, std::string_view name, std::vector<CurvePoint>& points) {
   const StepColumn* const column = steps.find(name);
   if (!column) return;
@@ -56,6 +58,10 @@ class EventReader {
       if (const std::string host = event.find_text("host"); !host.empty()) lost_[host] = true;
     } else if (kind == EventKind::commit) {
       commit(event, at);
+    } else if (kind == EventKind::generation) {
+      const Json* const pause = event.find("pause_seconds");
+      if (pause && pause->is_number() && pause->as_number() > kLongPause)
+        curves_.pauses.push_back({at - pause->as_number(), at});
     }
   }
 

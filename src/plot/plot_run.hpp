@@ -33,6 +33,11 @@ struct Crew {
   int workers = 0;
 };
 
+// Seconds of training in which no step was made.
+struct Pause {
+  double from = 0, to = 0;
+};
+
 struct RunCurves {
   std::vector<CurvePoint> speed;  // samples a second
   std::vector<CurvePoint> loss, accuracy, validation_loss, validation_accuracy;
@@ -40,7 +45,8 @@ struct RunCurves {
   bool detects = false;                      // validation_accuracy is the average precision of boxes
   std::vector<MembershipChange> changes;     // those after the begin
   std::vector<Crew> crews;
-  double seconds = 0;  // of all of it; the time between a stop and --resume does not count
+  std::vector<Pause> pauses;  // long ones, at changes of the membership
+  double seconds = 0;         // of all of it; the time between a stop and --resume does not count
   double epochs = 0;
   std::optional<double> epoch_loss;  // of training in the newest epoch that ended: a mean of all its samples
   bool diverged = false;

@@ -143,8 +143,9 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
     confirm("Remove w3 from the job?")
     job.wait_members("w1")
     run = screen.script("return location.hash.split('/')[2]")
-    code, text = board.ask(f"/api/action?run={run}", cookie_of(board), b'{"action":"drain","host":"w1"}')
-    assert code == 400 and "of at least 1" in text and "--yes" in json.loads(text)["hint"], (code, text)
+    for action in ("drain", "remove"):
+        code, text = board.ask(f"/api/action?run={run}", cookie_of(board), json.dumps({"action": action, "host": "w1"}).encode())
+        assert code == 400 and "of at least 1" in text and f"{action} w1 --yes" in json.loads(text)["hint"], (code, text)
     screen.click("Stop the job")
     confirm("Stop the job?")
     screen.wait("main .state", "stopped")

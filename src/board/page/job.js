@@ -21,6 +21,14 @@ function swatch(state) {
   return node;
 }
 
+// The words of `dtrain hosts list`; empty while the job trains. A coordinator of an older version does not say.
+function standingWords(live) {
+  const { state, state_reason: reason, stops_in_seconds: left } = live;
+  if (!state || (state === "training" && !reason)) return "";
+  const what = ["training", "starting", "ending", "stalled"].includes(state) ? state : state === "waiting" ? "paused: waits for workers" : "paused";
+  return "The job: " + what + (reason ? ": " + reason : "") + (isNumber(left) ? "; it stops in " + duration(left) + " unless that changes" : "");
+}
+
 export class JobPage {
   constructor(store, ids) {
     this.store = store;
@@ -30,6 +38,7 @@ export class JobPage {
     this.facts = el("dl", { class: "facts" });
     this.generations = el("div");
     this.waiting = el("div");
+    this.standing = el("p", { hidden: true }); // what the job waits for
     this.ledger = el("div", {}, isExport ? note("An exported page cannot check the ledger.") :
       el("button", { type: "button", onclick: () => this.checkLedger() }, "Check that every sample counted once"));
     this.list = el("ol", { class: "events", tabindex: 0, "aria-label": "Events, the newest first" });
@@ -43,7 +52,7 @@ export class JobPage {
     this.legend = el("ul", { class: "legend" }, STATES.map(([state, words]) => el("li", {}, swatch(state), words)),
       el("li", {}, swatch("pause"), "pause"), Object.values(MARKS).map(({ sign, words }) => el("li", {}, sign + " " + words)));
     this.panels = [panel("Waiting", this.waiting), panel("Generations", this.generations), panel("Ledger", this.ledger)];
-    this.node = el("div", {}, this.head.node,
+    this.node = el("div", {}, this.head.node, this.standing,
       panel("Members", this.legend, this.timeline.node, this.timeline.tools, this.facts),
       this.panels[0], this.actions, this.panels.slice(1),
       panel("Events", el("div", { class: "tools" }, el("label", {}, "Show", this.weight), el("label", {}, "Search", this.search)), this.list));
@@ -100,9 +109,10 @@ export class JobPage {
     if (!alone) this.timeline.show(view);
     else replace(this.timeline.node, note("This training runs in one process: it has no members that join and leave."));
     const fact = (name, value) => el("div", {}, el("dt", {}, name), el("dd", {}, value));
-    const live = this.live ? this.live.goodput_percent : undefined, goodput = isNumber(live) ? live : view.goodput_percent;
+    // The coordinator knows its own start alone.
+    const live = this.live && view.starts <= 1 ? this.live.goodput_percent : undefined, goodput = isNumber(live) ? live : view.goodput_percent;
     replace(this.facts,
-      fact(view.estimated ? "Goodput until now" : "Goodput", isNumber(goodput) ? goodput.toFixed(1) + " %" : NONE),
+      fact(view.estimated && !view.over ? "Goodput until now" : "Goodput", isNumber(goodput) ? goodput.toFixed(1) + " %" : NONE),
       fact("Pauses in all", duration(view.pause_seconds)), fact("Generations", whole(view.generations.length)),
       this.byteFacts(view), fact("Time of all workers", duration(view.worker_seconds)), fact("Began", dateAndClock(view.begin)));
     const part = (row, name) => (isNumber(row.parts[name]) ? duration(row.parts[name]) : NONE);
@@ -117,9 +127,10 @@ export class JobPage {
   // What the workers counted at their connections, and what a step needs at least, which follows from the network that
   // the first checkpoint names.
   byteFacts(view) {
-    const fact = (name, size, title) => el("div", {}, el("dt", {}, name), el("dd", { title }, bytes(size)));
+    const fact = (name, size, title, before = "") => el("div", {}, el("dt", {}, name), el("dd", { title }, before + bytes(size)));
+    const partly = view.sent_at_least || (!view.over && !this.live); // a start was killed before it said its bytes
     const sent = view.sent_bytes + (this.live && !view.over ? this.live.sent_bytes || 0 : 0);
-    return [sent > 0 ? fact("Sent between workers", sent, "counted by the workers at their connections, since the job began") : null,
+    return [sent > 0 ? fact("Sent between workers", sent, "counted by the workers at their connections, since the job began", partly ? "at least " : "") : null,
       isNumber(this.stepBytes) ? fact("Bytes of a step's sum (computed)", this.stepBytes, "gradients and statistics, which a worker sends once and gets back once as the sum") : null];
   }
 
@@ -141,10 +152,11 @@ export class JobPage {
 
   async look() {
     const row = this.store.rows.get(this.id);
-    if (!row || (row.state !== "training" && row.state !== "preparing") || row.kind !== "job" || document.hidden) {
+    if (!row || !["training", "preparing", "waiting"].includes(row.state) || row.kind !== "job" || document.hidden) {
       if (this.isLive) this.drawWaiting(null);
       this.isLive = false;
       this.live = null;
+      this.drawStanding({});
       return;
     }
     if (this.asking) return; // a coordinator may answer more slowly than the page asks
@@ -155,12 +167,21 @@ export class JobPage {
       this.isLive = live.running;
       this.live = live.running ? live : null;
       if (this.live) this.takeRate(live);
+      this.drawStanding(live);
       this.drawWaiting(this.live);
     } catch (error) {
       this.isLive = false;
     } finally {
       this.asking = false;
     }
+  }
+
+  // What a job does that does not train, as the coordinator says it, or why no coordinator answers.
+  drawStanding(live) {
+    const words = live.running ? standingWords(live) : live.reason ? "The coordinator does not answer: " + live.reason : "";
+    this.standing.hidden = !words;
+    this.standing.className = live.running ? "" : "quiet";
+    setText(this.standing, words);
   }
 
   drawWaiting(live) {

@@ -183,7 +183,8 @@ TEST(Explain, UnknownEventsAreToldByTheirMembers) {
 
 TEST(Explain, WeighsEventsByTheirKinds) {
   const auto weight = [](const char* json) { return weight_of(parsed(json)); };
-  for (const char* trouble : {R"({"event":"failed","host":"w1"})", R"({"event":"rank_failed","host":"w1"})"})
+  for (const char* trouble :
+       {R"({"event":"failed","host":"w1"})", R"({"event":"rank_failed","host":"w1"})", R"({"event":"hold"})"})
     EXPECT_EQ(weight(trouble), Weight::trouble) << trouble;
   for (const char* change : {R"({"event":"commit"})", R"({"event":"started"})", R"({"event":"claimed"})"})
     EXPECT_EQ(weight(change), Weight::change) << change;

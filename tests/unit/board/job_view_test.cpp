@@ -144,7 +144,43 @@ TEST(JobView, BytesOfAllLivesOfTheJobAreAddedUp) {
   events.push_back(job_event(30, R"("event":"goodput","percent":90,"sent_bytes":1000)"));
   events.push_back(job_event(50, R"("event":"goodput","percent":80,"sent_bytes":500)"));
   events.push_back(job_event(55, R"("event":"goodput","percent":80)"));
-  EXPECT_EQ(job_view(events, kJournal, 60).at("sent_bytes").as_number(), 1500);
+  const Json view = job_view(events, kJournal, 60);
+  EXPECT_EQ(view.at("sent_bytes").as_number(), 1500);
+  EXPECT_FALSE(view.at("sent_at_least").as_bool());
+}
+
+TEST(JobView, AHoldIsAPauseUntilTheNextGenerationAndCountsOnce) {
+  std::vector<Json> events = kEvents;
+  events.push_back(job_event(30, R"("event":"freeze","generation":2,"reason":"w1 left")"));
+  events.push_back(job_event(31, R"("event":"hold","generation":2,"reason":"0 workers of at least 1")"));
+  const Json held = job_view(events, kJournal, 45);
+  ASSERT_EQ(held.at("pauses").as_array().size(), 3u);
+  const Json& pause = held.at("pauses").as_array().back();
+  EXPECT_EQ(pause.at("from").as_number(), 30);
+  EXPECT_EQ(pause.at("to").as_number(), 45);
+  EXPECT_EQ(pause.at("reason").as_string(), "0 workers of at least 1");
+  EXPECT_EQ(held.at("pause_seconds").as_number(), 1 + 2 + 15);
+  EXPECT_DOUBLE_EQ(held.at("goodput_percent").as_number(), 100 * (1 - 17.0 / 30));
+  events.push_back(
+      job_event(50, R"("event":"generation","generation":3,"workers":1,"reason":"w2 joined","pause_seconds":20)"));
+  const Json view = job_view(events, kJournal, 55);
+  EXPECT_EQ(view.at("pauses").as_array().size(), 3u);
+  EXPECT_EQ(view.at("pause_seconds").as_number(), 1 + 2 + 20);
+}
+
+TEST(JobView, TheGoodputOfAResumedJobIsThatOfAllItsStarts) {
+  std::vector<Json> events = {job_event(10, R"("event":"hosts","list":1,"added":["w1"],"removed":[])")};
+  events.insert(events.end(), kEvents.begin(), kEvents.end());  // trains from 15 to 22, of which 2 s are a pause
+  events.push_back(job_event(40, R"("event":"hosts","list":1,"added":["w1"],"removed":[])"));
+  events.push_back(job_event(42, R"("event":"generation","generation":3,"workers":1,"pause_seconds":1)"));
+  events.push_back(job_event(55, R"("event":"finish","exit_code":0)"));
+  events.push_back(job_event(55, R"("event":"goodput","percent":100,"sent_bytes":500)"));
+  const Json view = job_view(events, kJournal, 55);
+  EXPECT_EQ(view.at("starts").as_integer(), 2);
+  EXPECT_TRUE(view.at("estimated").as_bool());
+  EXPECT_DOUBLE_EQ(view.at("goodput_percent").as_number(), 100 * (1 - 2.0 / (7 + 13)));
+  EXPECT_EQ(view.at("sent_bytes").as_number(), 500);
+  EXPECT_TRUE(view.at("sent_at_least").as_bool()) << "the first start was killed";
 }
 
 }  // namespace

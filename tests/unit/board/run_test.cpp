@@ -22,6 +22,8 @@ TEST(RunState, SaysWhatARunIsDoing) {
   EXPECT_STREQ(state_of({.began = true, .finished = true, .exit_code = 75}), "stopped");
   EXPECT_STREQ(state_of({.began = true, .finished = true, .exit_code = 1}), "failed");
   EXPECT_STREQ(state_of({.began = true, .has_steps = true, .finished = true, .held = true}), "training");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .held = true, .waits = true}), "waiting");
+  EXPECT_STREQ(state_of({.began = true, .has_steps = true, .quiet_seconds = 3000, .waits = true}), "silent");
 }
 
 TEST(Run, OptionsAreReadWhereverTheyCameFrom) {
@@ -98,6 +100,25 @@ TEST(Run, TheRowFollowsTheRecords) {
   EXPECT_EQ(row.at("worker_seconds").as_number(), 20);
   run.apply(news("{\"time\":\"2026-01-31T23:59:50.000000Z\",\"begins\":true}\n", ""));
   EXPECT_EQ(run.row(0, true).at("state").as_string(), "preparing") << "it goes on";
+}
+
+TEST(Run, AJobThatHoldsItsTrainingWaitsAndHasNoSpeed) {
+  board::Run run("/m/a-run", "a");
+  run.apply(
+      news("{\"time\":\"2026-01-31T23:59:12.000000Z\",\"epoch\":0,\"step\":0,\"steps\":9,\"samples\":100,"
+           "\"seconds\":1,\"loss\":1}\n",
+           event(10, "\"event\":\"host_starting\",\"host\":\"w1\"") +
+               event(11, "\"event\":\"commit\",\"generation\":1,\"members\":[\"w1\"]")));
+  EXPECT_DOUBLE_EQ(run.row(0, true).at("speed").as_number(), 100);
+  run.apply(news("", event(13, "\"event\":\"hold\",\"generation\":1,\"reason\":\"0 workers of at least 1\"")));
+  Json row = run.row(0, true);
+  EXPECT_EQ(row.at("state").as_string(), "waiting");
+  EXPECT_TRUE(row.at("speed").is_null());
+  EXPECT_EQ(row.at("workers").as_number(), 0);
+  run.apply(news("", event(20, "\"event\":\"generation\",\"generation\":2,\"workers\":1")));
+  row = run.row(0, true);
+  EXPECT_EQ(row.at("state").as_string(), "training");
+  EXPECT_DOUBLE_EQ(row.at("speed").as_number(), 100);
 }
 
 TEST(Run, AClockThatWasAheadDoesNotKeepARunAlive) {

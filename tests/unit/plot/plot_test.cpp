@@ -128,6 +128,17 @@ TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
   EXPECT_EQ(curves.changes[0].at, 2);
 }
 
+TEST(PlotRun, KnowsTheLongPauses) {
+  const auto generation = [](int second, double pause) {
+    return Json::object({{"time", at(second)}, {"event", "generation"}, {"pause_seconds", pause}});
+  };
+  const RunCurves curves =
+      curves_of({begins(10), window(12, 2.0), window(50, 1.0)}, {generation(11, 0.1), generation(48, 30)});
+  ASSERT_EQ(curves.pauses.size(), 1u);
+  EXPECT_EQ(curves.pauses[0].from, 8);
+  EXPECT_EQ(curves.pauses[0].to, 38);
+}
+
 TEST(PlotRun, ChangesTellWhoJoinedLeftAndWasLost) {
   const std::vector<Json> steps = {begins(10), window(30, 1.0)};
   const std::vector<Json> events = {
