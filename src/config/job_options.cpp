@@ -198,6 +198,21 @@ void check_announce(const JobOptions& options) {
       "give an address of this machine, such as 10.0.0.7 or fd00::7");
 }
 
+UsageError no_queue_of_dtrain(const char* option) {
+  return UsageError(fmt::format("--{}: not supported by --launcher kubernetes, which has a queue of its own", option),
+                    "leave it out; --detach returns once the job is applied");
+}
+
+void check_for_kubernetes(const JobOptions& options, const OptionSet& set) {
+  if (options.is_for_queue()) throw no_queue_of_dtrain("job-queue");
+  for (const char* name : {"priority", "retries", "down-when-done", "job-queue"}) {
+    const Option* option = set.find(name);
+    const bool is_chosen_for_user = name == std::string_view("job-queue") && set.chosen("cluster");
+    if (option && option->source == Source::flag && !is_chosen_for_user) throw no_queue_of_dtrain(name);
+  }
+  check_kubernetes(options.kubernetes);
+}
+
 // Options that mean something to some launchers only.
 struct LauncherOption {
   const char* name;
@@ -250,11 +265,7 @@ void check_launcher(const JobOptions& options, const OptionSet& set) {
                                  enum_name(kLauncherNames, launcher)),
                      "leave it out; -n is the number of hosts with which the job begins");
   }
-  if (options.is_on_kubernetes() && options.is_for_queue()) {
-    throw UsageError("--job-queue: not supported by --launcher kubernetes, which has a queue of its own",
-                     "leave it out; --detach returns once the job is applied");
-  }
-  if (options.is_on_kubernetes()) check_kubernetes(options.kubernetes);
+  if (options.is_on_kubernetes()) check_for_kubernetes(options, set);
 }
 
 }  // namespace
@@ -320,9 +331,11 @@ void bind_elastic(OptionSet& set, JobOptions& options) {
   set.add("--min-workers", options.min_workers, "N",
           "minimum number of workers. With fewer the job waits for more, and the remaining workers keep their state",
           at_least(1));
-  set.add("--max-workers", options.max_workers, "N",
-          "maximum number of workers; further hosts are spares. 0 for twice the initial number of hosts, at least 8",
-          at_least(0));
+  set.add(
+      "--max-workers", options.max_workers, "N",
+      "maximum number of workers; further hosts are spares. 0 for twice the initial number of hosts, at least 8. Where "
+      "workers share each step, never more than its logical shards",
+      at_least(0));
   set.add("--allow-mass-remove", options.allow_mass_remove,
           "allow an edit of host_worker to remove more than half of the hosts")
       .not_from_project = true;

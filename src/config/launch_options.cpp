@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include <algorithm>
+#include <cmath>
 #include <csignal>
 #include <filesystem>
+#include <utility>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/environment.hpp>
@@ -60,7 +62,8 @@ void bind_program(OptionSet& set, LaunchOptions& options) {
                 "program and arguments, after --, passed on unchanged, with all blanks and quotes");
   set.add("--nproc-per-host", options.ranks_per_host, "K|auto|gpu|cpu",
           "number of ranks on each host without slots= in -H; gpu or cpu for the number of GPUs or processors of this "
-          "machine, auto for GPUs if there are any, else processors");
+          "machine, auto for GPUs if there are any, else processors. With --launcher kubernetes they are those of a "
+          "worker's pod: --kube-gpus and --kube-cpus");
   set.add("--gpus-per-rank", options.gpus_per_rank, "N",
           "number of GPUs that each rank sees: CUDA_VISIBLE_DEVICES holds the share of its local rank, so a program "
           "counts them from 0. 0 shows every rank all GPUs of its host, as torchrun does",
@@ -121,19 +124,47 @@ std::string why_no_gpu() {
                      nvidia_device_count("/dev", std::nullopt), *visible);
 }
 
-int ranks_per_host(const LaunchOptions& options) {
-  if (options.ranks_per_host.empty()) return 0;
-  const bool either = options.ranks_per_host == "auto";
+// The GPUs and processors that the words of --nproc-per-host count.
+struct RankSource {
+  int gpus = 0, cpus = 1;
+  std::string why_no_gpu, hint;  // for gpu where there is none
+};
+
+RankSource ranks_of_this_machine() {
   const int gpus = nvidia_device_count();
-  if (options.ranks_per_host == "cpu" || (either && gpus == 0)) return usable_cpus();
-  if (options.ranks_per_host == "gpu" || either) {
-    if (gpus > 0) return gpus;
-    throw UsageError("--nproc-per-host gpu: " + why_no_gpu(), "give a number, or add slots=n to each host of -H");
+  return {.gpus = gpus,
+          .cpus = usable_cpus(),
+          .why_no_gpu = gpus > 0 ? "" : why_no_gpu(),
+          .hint = "give a number, or add slots=n to each host of -H"};
+}
+
+RankSource ranks_of_pod(const KubernetesOptions& pod) {
+  return {.gpus = pod.gpus,
+          .cpus = static_cast<int>(std::ceil(pod.cpus)),
+          .why_no_gpu = "the pods of the workers have no GPU",
+          .hint = "give a number, or add --kube-gpus N"};
+}
+
+int ranks_per_host(const std::string& text, const RankSource& source) {
+  const bool either = text == "auto";
+  if (text == "cpu" || (either && source.gpus == 0)) return source.cpus;
+  if (text == "gpu" || either) {
+    if (source.gpus > 0) return source.gpus;
+    throw UsageError("--nproc-per-host gpu: " + source.why_no_gpu, source.hint);
   }
-  const auto number = parse_integer(options.ranks_per_host);
+  const auto number = parse_integer(text);
   if (number && *number >= 1 && *number <= 1024) return static_cast<int>(*number);
-  throw UsageError(fmt::format("--nproc-per-host {}: must be auto, gpu, cpu or a whole number from 1 to 1024",
-                               options.ranks_per_host));
+  throw UsageError(fmt::format("--nproc-per-host {}: must be auto, gpu, cpu or a whole number from 1 to 1024", text));
+}
+
+// What no machine decides.
+LaunchOptions settled_anywhere(LaunchOptions options, const OptionSet& set) {
+  apply_torchrun(options, set);
+  check_hosts(options.job, set);
+  signal_of("--stop-signal", options.stop_signal);
+  if (!options.save_signal.empty()) signal_of("--save-signal", options.save_signal);
+  options.chose_stop_signal = set.chosen("stop-signal");
+  return options;
 }
 
 }  // namespace
@@ -147,18 +178,25 @@ void bind(OptionSet& set, LaunchOptions& options) {
 }
 
 LaunchOptions settled(LaunchOptions options, const OptionSet& set) {
-  apply_torchrun(options, set);
-  check_hosts(options.job, set);
-  signal_of("--stop-signal", options.stop_signal);
-  if (!options.save_signal.empty()) signal_of("--save-signal", options.save_signal);
-  options.chose_stop_signal = set.chosen("stop-signal");
+  options = settled_anywhere(std::move(options), set);
   options.job_folder_is_open =
       !set.chosen("job-dir") && !options.torchrun.log_dir && !options.job.is_on_other_machines();
   JobOptions& job = options.job;
-  job.slots = ranks_per_host(options);
+  job.slots = options.ranks_per_host.empty() ? 0 : ranks_per_host(options.ranks_per_host, ranks_of_this_machine());
   job.boundary = elastic::Boundary::step;  // these ranks know no epoch
   if (!set.chosen("max-restarts")) options.max_restarts = job.elastic ? kElasticRestarts : 0;
   return options;
+}
+
+LaunchOptions settled_for_pods(LaunchOptions options, const OptionSet& set) {
+  options = settled_anywhere(std::move(options), set);
+  std::string& ranks = options.ranks_per_host;
+  if (!ranks.empty()) ranks = std::to_string(ranks_per_host(ranks, ranks_of_pod(options.job.kubernetes)));
+  return options;
+}
+
+Seconds time_to_end(const LaunchOptions& options) {
+  return options.grace + (options.save_signal.empty() ? Seconds(0) : options.save_timeout);
 }
 
 external::Program program_of(const LaunchOptions& options) {

@@ -43,6 +43,11 @@ void bind(OptionSet& set, LaunchOptions& options);
 
 // Throws UsageError for what cannot be meant. Gives JobOptions what the other options say about the hosts.
 LaunchOptions settled(LaunchOptions options, const OptionSet& set);
+// The same before pods are made, without what depends on the machine of the coordinator, whose pod settles its own
+// options. A word of --nproc-per-host becomes a number: that of the GPUs or processors of a worker's pod.
+LaunchOptions settled_for_pods(LaunchOptions options, const OptionSet& set);
+// How long ranks may take to save and end.
+Seconds time_to_end(const LaunchOptions& options);
 external::Program program_of(const LaunchOptions& options);
 
 }  // namespace dtrain::config

@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 #include <utility>
@@ -12,9 +13,10 @@ namespace {
 using Words = std::vector<std::string>;
 
 constexpr int kPodUser = 65532;  // as in the image of packaging/image.sh
-// A worker leaves at the next step, and the last one saves first.
-constexpr int kWorkerGrace = 120, kLeaveLimit = 100;
-constexpr int kCoordinatorGrace = 300;
+// A worker leaves at the next step, and the last one saves first. What its program may take comes on top of the time
+// that the coordinator gives to a worker that leaves (elastic::Policy); then the pod ends.
+constexpr std::chrono::seconds kLeastLeaveLimit{100}, kOrderToLeave{30}, kEndOfPod{20};
+constexpr std::chrono::seconds kLeastCoordinatorGrace{300};
 constexpr int kMostRestarts = 10;
 
 Json texts(const Words& list) {
@@ -46,6 +48,12 @@ Json object(const KubernetesJob& job, const char* version, const char* kind, con
   metadata["labels"] = labels(job.name, component);
   return Json::object({{"apiVersion", version}, {"kind", kind}, {"metadata", std::move(metadata)}});
 }
+
+std::chrono::seconds leave_limit(const KubernetesJob& job) {
+  return std::max(kLeastLeaveLimit, kOrderToLeave + job.time_to_end);
+}
+
+std::chrono::seconds worker_grace(const KubernetesJob& job) { return leave_limit(job) + kEndOfPod; }
 
 std::string claim_of(const KubernetesJob& job) { return job.claim.empty() ? job.name : job.claim; }
 
@@ -107,7 +115,7 @@ Json volume(const char* name, const char* kind, Json value) {
 
 Json mount_at(const char* name, const std::string& path) { return Json::object({{"name", name}, {"mountPath", path}}); }
 
-Json pod_spec(const KubernetesJob& job, Json container, int grace, bool has_shared_memory) {
+Json pod_spec(const KubernetesJob& job, Json container, std::chrono::seconds grace, bool has_shared_memory) {
   Json volumes = Json::array({volume("work", "persistentVolumeClaim", Json::object({{"claimName", claim_of(job)}})),
                               volume("tmp", "emptyDir", Json::object())});
   Json mounts = Json::array({mount_at("work", job.mount), mount_at("tmp", "/tmp")});
@@ -127,7 +135,7 @@ Json pod_spec(const KubernetesJob& job, Json container, int grace, bool has_shar
                                                {"capabilities", Json::object({{"drop", texts({"ALL"})}})}});
   return Json::object(
       {{"automountServiceAccountToken", false},
-       {"terminationGracePeriodSeconds", grace},
+       {"terminationGracePeriodSeconds", grace.count()},
        {"securityContext", Json::object({{"runAsNonRoot", true},
                                          {"runAsUser", kPodUser},
                                          {"runAsGroup", kPodUser},
@@ -168,24 +176,25 @@ Json worker_resources(const KubernetesJob& job) {
 }
 
 Json workers(const KubernetesJob& job) {
-  Json container = Json::object(
-      {{"name", kContainer},
-       {"image", job.image},
-       {"command", container_command({"dtrain", "hosts", "join", "--job-dir", job.job_folder})},
-       {"workingDir", "/tmp"},  // probes begin there: on the volume they would hang with it
-       {"resources", worker_resources(job)},
-       {"readinessProbe", probe(job, "ready", 1)},
-       {"livenessProbe", probe(job, "alive", 6)},
-       {"lifecycle",
-        Json::object({{"preStop", exec_action({"dtrain", "hosts", "leave", "--limit", std::to_string(kLeaveLimit),
-                                               "--job-dir", job.job_folder})}})}});
+  Json container =
+      Json::object({{"name", kContainer},
+                    {"image", job.image},
+                    {"command", container_command({"dtrain", "hosts", "join", "--job-dir", job.job_folder})},
+                    {"workingDir", "/tmp"},  // probes begin there: on the volume they would hang with it
+                    {"resources", worker_resources(job)},
+                    {"readinessProbe", probe(job, "ready", 1)},
+                    {"livenessProbe", probe(job, "alive", 6)},
+                    {"lifecycle", Json::object({{"preStop", exec_action({"dtrain", "hosts", "leave", "--limit",
+                                                                         std::to_string(leave_limit(job).count()),
+                                                                         "--job-dir", job.job_folder})}})}});
   Json json = object(job, "apps/v1", "StatefulSet", "worker");
-  json["spec"] = Json::object(
-      {{"serviceName", job.name},
-       {"replicas", job.workers},
-       {"podManagementPolicy", "Parallel"},
-       {"selector", Json::object({{"matchLabels", labels(job.name, "worker")}})},
-       {"template", pod_template(job, "worker", pod_spec(job, std::move(container), kWorkerGrace, job.gpus > 0))}});
+  json["spec"] =
+      Json::object({{"serviceName", job.name},
+                    {"replicas", job.workers},
+                    {"podManagementPolicy", "Parallel"},
+                    {"selector", Json::object({{"matchLabels", labels(job.name, "worker")}})},
+                    {"template", pod_template(job, "worker",
+                                              pod_spec(job, std::move(container), worker_grace(job), job.gpus > 0))}});
   return json;
 }
 
@@ -217,7 +226,7 @@ Json coordinator(const KubernetesJob& job) {
                     {"resources", Json::object({{"requests", Json::object({{"cpu", "250m"}, {"memory", "512Mi"}})},
                                                 {"limits", Json::object({{"cpu", "1"}, {"memory", "2Gi"}})}})}});
   container["env"] = variables_of_coordinator(job);
-  Json spec = pod_spec(job, std::move(container), kCoordinatorGrace, false);
+  Json spec = pod_spec(job, std::move(container), coordinator_grace(job), false);
   spec["restartPolicy"] = "Never";
   Json json = object(job, "batch/v1", "Job", "coordinator");
   json["spec"] = Json::object({{"backoffLimit", kMostRestarts},
@@ -237,6 +246,10 @@ std::vector<Json> kubernetes_objects(const KubernetesJob& job) {
   objects.push_back(workers(job));
   objects.push_back(coordinator(job));
   return objects;
+}
+
+std::chrono::seconds coordinator_grace(const KubernetesJob& job) {
+  return std::max(kLeastCoordinatorGrace, worker_grace(job));
 }
 
 std::string kubernetes_secret(const std::string& name) { return name + "-env"; }

@@ -74,6 +74,28 @@ for stronger in --resume "--pretrained w.safetensors" "--finetune w.safetensors"
   check "${stronger%% *} beats a file's load-epoch in pods, too" exits 0
   check "which hear nothing of that with ${stronger%% *}" same "$(grep -c load-epoch out)" 0
 done
+kube_launch=(launch --launcher kubernetes --kube-image i --kube-print)
+run_without_programs "${kube_launch[@]}" --nnodes 3 --kube-gpus 2 --nproc-per-node gpu --redirects 3 -m train -- --lr 1
+check "the names of torchrun make manifests" exits 0
+check "with a worker for each node" answers_line '^ *replicas: 3$'
+kube_words() { sed -n 's/^ *- "\(.*\)"$/\1/p' out | tr '\n' ' '; }
+check "with a number of ranks that the pods need not count" same "$(kube_words | grep -c -e '--nproc-per-node 2 ')" 1
+check "and with the module once" same "$(kube_words | grep -o -e '--module train' -e 'python3 -m' | wc -l)" 1
+for wrong in "" "--stop-signal FOO -- true" "--redirects 7 -- true" "--nproc-per-host 0 -- true" \
+  "--nnodes 3 -n 2 -- true" "--standalone -- true" "--nproc-per-host gpu -- true" "--retries 2 -- true" \
+  "--down-when-done --detach -- true" "--job-dir ../x -- true" "--job-dir /efs/x -- true"; do
+  # shellcheck disable=SC2086  # several words
+  run_without_programs "${kube_launch[@]}" $wrong
+  check "no manifest is made of launch ${wrong:-without a command}" exits 2
+done
+run_without_programs "${kube[@]}" --kube-image i --kube-print --detach --priority 5
+refused "a priority in pods" "--priority: not supported by --launcher kubernetes, which has a queue of its own"
+run_without_programs "${kube[@]}" --kube-image i --kube-print --job-dir /efs/x
+refused "a job folder outside of the volume" "--job-dir /efs/x: outside of /work, where all pods mount the shared volume"
+DTRAIN_QUEUE=gpu DTRAIN_PRIORITY=4 DTRAIN_SYNC_BINARY=0 run_without_programs "${kube[@]}" --kube-image i --kube-print
+check "pods hear nothing of other launchers" same "$(grep -c -e --queue -e --priority -e --sync-binary out)" 0
+run_without_programs "${kube_launch[@]}" --grace 300 -- true
+check "pods have the time that programs may take to end" answers_line '^ *terminationGracePeriodSeconds: 350$'
 run "${job[@]}" -n 2 --queue q
 refused "a queue without a scheduler" "--queue: not supported by --launcher local"
 check "who knows queues is named" says "use it with --launcher slurm, sge, yarn"

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <array>
+#include <chrono>
 #include <string>
 #include <vector>
 
@@ -34,16 +35,19 @@ struct KubernetesJob {
   std::vector<std::string> command;      // of the coordinator, after "dtrain"
   std::vector<std::string> environment;  // of the coordinator: NAME=value, in a Secret
   int workers = 1;
-  double cpus = 1;                     // of a worker
-  std::string memory;                  // of a worker, as Kubernetes writes it
-  int gpus = 0;                        // of a worker
-  std::string claim;                   // existing claim of the shared volume; empty: one is made
-  std::string storage, storage_class;  // of the claim that is made
-  std::string mount;                   // folder of the shared volume in the pods
-  std::string job_folder;              // there
+  double cpus = 1;                      // of a worker
+  std::string memory;                   // of a worker, as Kubernetes writes it
+  int gpus = 0;                         // of a worker
+  std::string claim;                    // existing claim of the shared volume; empty: one is made
+  std::string storage, storage_class;   // of the claim that is made
+  std::string mount;                    // folder of the shared volume in the pods
+  std::string job_folder;               // there
+  std::chrono::seconds time_to_end{0};  // that the programs of workers may take to save and end
 };
 
 std::vector<Json> kubernetes_objects(const KubernetesJob& job);
+// From the request to end the coordinator's pod until Kubernetes kills it.
+std::chrono::seconds coordinator_grace(const KubernetesJob& job);
 // The name of the Secret, which is there if the job has variables.
 std::string kubernetes_secret(const std::string& name);
 

@@ -38,8 +38,8 @@ constexpr auto kViewInterval = 2s;
 constexpr auto kLateness = 30s;
 // From the end of `dtrain stop` in a pod to the end of the container and the pod's status that says so.
 constexpr auto kStatusLag = 15s;
-// From the deletion of the Job to the end of its pod, with the grace that the pod has.
-constexpr auto kLongestEnd = 330s;
+// From the deletion of the Job to the end of its pod, beside the grace that the pod has.
+constexpr auto kLatestEnd = 30s;
 // From the end of the training to the end of its log.
 constexpr auto kLastLogTime = 20s;
 // The API server may be away for so long, as during an upgrade.
@@ -51,7 +51,8 @@ Words names_of(const Words& variables) {
   return names;
 }
 
-launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::string job_folder, Words command) {
+launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::string job_folder, Words command,
+                                       config::Seconds time_to_end) {
   const config::KubernetesOptions& kube = options.kubernetes;
   return {.name = kube.name,
           .space = kube.space,
@@ -66,7 +67,8 @@ launcher::KubernetesJob kubernetes_job(const config::JobOptions& options, std::s
           .storage = kube.storage,
           .storage_class = kube.storage_class,
           .mount = config::kPodFolder,
-          .job_folder = std::move(job_folder)};
+          .job_folder = std::move(job_folder),
+          .time_to_end = std::chrono::ceil<std::chrono::seconds>(time_to_end)};
 }
 
 // What `kubectl delete` removes: everything but the claim. Without variables the user may have no right to Secrets.
@@ -101,6 +103,7 @@ class KubernetesRun {
         job_folder_(job.job_folder),
         claim_(options.claim.empty() ? options.name : options.claim),
         kinds_(removed_kinds(job)),
+        longest_end_(launcher::coordinator_grace(job) + kLatestEnd),
         reporter_(reporter),
         kubectl_(environment("PATH").value_or(""), options.context, options.space),
         logs_(kubectl_, reporter) {}
@@ -229,7 +232,7 @@ class KubernetesRun {
     const bool pod_ended = !pod || pod->is_over;
     if (view_.job == JobPhase::complete || view_.job == JobPhase::failed || (pod && is_last(pod->exit_code)))
       return true;
-    if (view_.job == JobPhase::missing && KubeClock::now() - job_seen_ > kLongestEnd) return true;
+    if (view_.job == JobPhase::missing && KubeClock::now() - job_seen_ > longest_end_) return true;
     return pod_ended && (view_.job == JobPhase::missing || !asked_pod_.empty());
   }
 
@@ -333,6 +336,7 @@ class KubernetesRun {
   }
 
   const std::string name_, space_, job_folder_, claim_, kinds_;
+  const std::chrono::seconds longest_end_;  // from the deletion of the Job to the end of its pod
   Reporter& reporter_;
   const launcher::Kubectl kubectl_;
   PodLogs logs_;
@@ -364,8 +368,8 @@ ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter)
 }  // namespace
 
 ExitCode run_on_kubernetes(const config::JobOptions& options, const std::string& job_folder,
-                           const std::vector<std::string>& command, Reporter& reporter) {
-  const launcher::KubernetesJob job = kubernetes_job(options, job_folder, command);
+                           const std::vector<std::string>& command, Reporter& reporter, config::Seconds time_to_end) {
+  const launcher::KubernetesJob job = kubernetes_job(options, job_folder, command, time_to_end);
   if (options.kubernetes.print) return print_manifests(job, reporter);
   watch_stop_signals(2);
   KubernetesRun run(options.kubernetes, job, reporter);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <iterator>
 #include <string_view>
 
 #include <dtrain/base/error.hpp>
@@ -18,9 +19,12 @@ using Words = std::vector<std::string>;
 
 // Options that concern the machine where the user is, or that the pods' own way to start replaces.
 bool is_of_here(const std::string& name) {
-  constexpr std::array<std::string_view, 8> kOfHere = {"launcher", "job-dir", "detach",     "resume",
-                                                       "cluster",  "env",     "ssh-config", "hostfile"};
-  return name.starts_with("kube-") || std::ranges::find(kOfHere, name) != kOfHere.end();
+  static constexpr std::string_view kOfHere[] = {"launcher",       "job-dir",     "log-dir",    "detach",   "resume",
+                                                 "cluster",        "env",         "ssh-config", "hostfile", "queue",
+                                                 "sge-pe",         "sync-binary", "announce",   "priority", "retries",
+                                                 "down-when-done", "job-queue"};
+  return name.starts_with("kube-") || name.starts_with("yarn-") ||
+         std::ranges::find(kOfHere, name) != std::end(kOfHere);
 }
 
 void append_option(const config::Option& option, Words& words) {
@@ -100,9 +104,14 @@ Words variables_of_secret(const Words& variables) {
 
 std::string pod_job_folder(const config::JobOptions& options, const config::OptionSet& set) {
   const config::Option& folder = *set.find("job-dir");
-  if (!set.chosen("job-dir") || folder.origin == folder.legacy_variable)
-    return fmt::format("{}/jobs/{}", config::kPodFolder, options.kubernetes.name);
-  return (Path(config::kPodFolder) / options.folder).lexically_normal().string();
+  const bool is_chosen = set.chosen("job-dir") ? folder.origin != folder.legacy_variable : set.chosen("log-dir");
+  if (!is_chosen) return fmt::format("{}/jobs/{}", config::kPodFolder, options.kubernetes.name);
+  std::string path = (Path(config::kPodFolder) / options.folder).lexically_normal().string();
+  if (path == config::kPodFolder || path.starts_with(fmt::format("{}/", config::kPodFolder))) return path;
+  throw UsageError(
+      fmt::format("{} {}: outside of {}, where all pods mount the shared volume",
+                  set.chosen("job-dir") ? "--job-dir" : "--log-dir", options.folder.string(), config::kPodFolder),
+      "give a path on the volume, such as jobs/first, or leave it out");
 }
 
 std::vector<std::string> pod_command(const std::string& command, const config::JobOptions& options,

@@ -19,7 +19,7 @@ std::vector<std::string> pod_command(const std::string& command, const config::J
 // and for values that are not UTF-8.
 std::vector<std::string> variables_of_secret(const std::vector<std::string>& variables);
 
-// Path of the job folder in the pods.
+// Path of the job folder in the pods. Throws UsageError for one outside of the shared volume.
 std::string pod_job_folder(const config::JobOptions& options, const config::OptionSet& set);
 
 }  // namespace dtrain::job

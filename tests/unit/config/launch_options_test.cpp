@@ -25,5 +25,73 @@ TEST(LaunchOptions, NameTheVariableThatHidesTheGpus) {
   }
 }
 
+// Options for pods with values from a command line.
+struct PodOptions {
+  PodOptions() {
+    bind(set, options);
+    options.words = {"true"};
+    options.job.launcher = Launcher::kubernetes;
+    options.job.kubernetes.image = "dtrain:1";
+  }
+  void give(const char* name, const char* text) {
+    Option& option = *set.find(name);
+    option.set(text);
+    option.source = Source::flag;
+    option.given = text;
+  }
+  LaunchOptions options;
+  OptionSet set;
+};
+
+TEST(LaunchOptionsForPods, CountTheHostsOfTorchrun) {
+  PodOptions pods;
+  pods.give("nnodes", "3");
+  EXPECT_EQ(settled_for_pods(pods.options, pods.set).job.hosts, 3);
+  pods.give("num-workers", "2");
+  EXPECT_THROW(settled_for_pods(pods.options, pods.set), UsageError);
+}
+
+TEST(LaunchOptionsForPods, CountTheProcessorsAndGpusOfAPod) {
+  struct Case {
+    const char* word;
+    double cpus;
+    int gpus;
+    const char* ranks;
+  };
+  for (const Case& one : {Case{"3", 2, 0, "3"}, Case{"cpu", 1.5, 4, "2"}, Case{"gpu", 2, 4, "4"},
+                          Case{"auto", 0.1, 0, "1"}, Case{"auto", 8, 4, "4"}}) {
+    PodOptions pods;
+    pods.give("nproc-per-host", one.word);
+    pods.options.job.kubernetes.cpus = one.cpus;
+    pods.options.job.kubernetes.gpus = one.gpus;
+    EXPECT_EQ(settled_for_pods(pods.options, pods.set).ranks_per_host, one.ranks) << one.word;
+  }
+}
+
+TEST(LaunchOptionsForPods, RefuseWhatThePodsWouldRefuse) {
+  for (const auto& [name, text] :
+       {std::pair("stop-signal", "FOO"), std::pair("save-signal", "FOO"), std::pair("redirects", "7"),
+        std::pair("nproc-per-host", "0"), std::pair("nproc-per-host", "gpu"), std::pair("standalone", "true"),
+        std::pair("priority", "5"), std::pair("retries", "2"), std::pair("down-when-done", "true"),
+        std::pair("job-queue", "q")}) {
+    PodOptions pods;
+    EXPECT_NO_THROW(settled_for_pods(pods.options, pods.set));
+    pods.give(name, text);
+    EXPECT_THROW(settled_for_pods(pods.options, pods.set), UsageError) << name;
+  }
+  PodOptions without_command;
+  without_command.options.words.clear();
+  EXPECT_THROW(settled_for_pods(without_command.options, without_command.set), UsageError);
+}
+
+TEST(LaunchOptionsForPods, SavingTakesTimeOnlyWithItsSignal) {
+  LaunchOptions options;
+  options.grace = Seconds(7);
+  options.save_timeout = Seconds(50);
+  EXPECT_EQ(time_to_end(options), Seconds(7));
+  options.save_signal = "USR1";
+  EXPECT_EQ(time_to_end(options), Seconds(57));
+}
+
 }  // namespace
 }  // namespace dtrain::config

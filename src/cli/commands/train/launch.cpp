@@ -19,11 +19,19 @@
 namespace dtrain::cli {
 namespace {
 
-// What depends on the machine of the ranks is settled in the pods.
-ExitCode launch_on_kubernetes(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {
-  config::check_hosts(options.job, set);
+// What depends on the machine of the ranks is settled in the pods, from the user's own words: only the number of ranks
+// in a pod replaces the word that stands for it.
+ExitCode launch_on_kubernetes(const config::LaunchOptions& given, const config::OptionSet& of_given,
+                              Reporter& reporter) {
+  config::LaunchOptions options;
+  config::OptionSet set;
+  config::bind(set, options);
+  options = config::settled_for_pods(given, of_given);
+  set.take_sources(of_given);
+  for (const char* name : {"nproc-per-host", "nproc-per-node"}) set.find(name)->given.reset();
   return job::run_on_kubernetes(options.job, job::pod_job_folder(options.job, set),
-                                job::pod_command("launch", options.job, set, options.words), reporter);
+                                job::pod_command("launch", options.job, set, given.words), reporter,
+                                config::time_to_end(options));
 }
 
 ExitCode launch_here(const config::LaunchOptions& options, const config::OptionSet& set, Reporter& reporter) {

@@ -69,6 +69,29 @@ TEST(PodCommand, HasNoValuesOfVariablesButThoseThatWouldChangeTheCoordinator) {
   EXPECT_EQ(command_of(chosen), "train --env LD_PRELOAD=a.so --launcher folder --job-dir " + pods("jobs/dtrain"));
 }
 
+TEST(PodCommand, LeavesOutWhatOnlyConcernsThisMachineOrAnotherLauncher) {
+  Chosen<config::LaunchOptions> chosen;
+  for (const auto& [name, text] : {std::pair("queue", "gpu"), std::pair("sge-pe", "mpi"), std::pair("yarn-cores", "2"),
+                                   std::pair("sync-binary", "0"), std::pair("announce", "10.0.0.7"),
+                                   std::pair("priority", "4"), std::pair("retries", "2"), std::pair("job-queue", "q")})
+    chosen.choose(name, text, config::Source::environment);
+  EXPECT_EQ(join(pod_command("launch", chosen.options.job, chosen.set, {"true"}), " "),
+            "launch --launcher folder --job-dir " + pods("jobs/dtrain") + " -- true");
+}
+
+TEST(PodCommand, HasTheJobFolderOnTheVolume) {
+  for (const std::string& path : {std::string("j"), std::string("a/../j"), pods("j"), pods("../work/j")}) {
+    Chosen<config::TrainOptions> chosen;
+    chosen.choose("job-dir", path);
+    EXPECT_EQ(pod_job_folder(chosen.options.job, chosen.set), pods("j")) << path;
+  }
+  for (const std::string& path : {std::string("../x"), std::string("/efs/x"), std::string("/worker"), pods("../x")}) {
+    Chosen<config::TrainOptions> chosen;
+    chosen.choose("job-dir", path);
+    EXPECT_THROW(pod_job_folder(chosen.options.job, chosen.set), UsageError) << path;
+  }
+}
+
 TEST(PodCommand, RefusesWhatLooksAtOneProcess) {
   for (const auto& [name, text] : {std::pair("dry-run", "true"), std::pair("test-io", "1")}) {
     Chosen<config::TrainOptions> chosen;
