@@ -8,6 +8,7 @@
 #include <dtrain/data/loader.hpp>
 #include <dtrain/train/run_ends.hpp>
 
+#include "config/gpu/gpu_choice.hpp"
 #include "config/resizing/aspect_groups.hpp"
 #include "data_facts.hpp"
 
@@ -97,6 +98,9 @@ void agree_on_batch(const train::JobFacts& saved, const config::OptionSet& set, 
                                  mine.accumulate, count_text(saved.logical_shards, "logical shard"), mine.accumulate),
                      "leave --accumulate out to resume, or use another --model-prefix");
   }
+  if (job.has_own_batches() && saved.worker_batch > 0 && !set.chosen("batch-size")) {
+    mine.batch_size = saved.worker_batch * config::workers_of_host(mine);
+  }
   mine.global_batch = batch;
 }
 
@@ -115,6 +119,17 @@ void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionS
   // A part of what was trained.
   if (!set.chosen("ema")) options.optimizer.average = start.job.optimizer.average;
   if (!set.chosen("ema-warmup")) options.optimizer.average_warms_up = start.job.optimizer.average_warms_up;
+}
+
+std::string unheeded_batch(const config::OptionSet& set, const config::TrainOptions& options) {
+  const bool heeds = options.job.has_own_batches() || set.chosen("global-batch");
+  if (!options.resume || !options.job.is_job() || heeds || !set.chosen("batch-size")) return {};
+  config::ComputeOptions asked = options.compute;
+  asked.global_batch = 0;
+  const int kept = options.compute.samples_per_step();
+  if (asked.samples_per_step() == kept) return {};
+  return fmt::format("A step keeps the checkpoint's {}: {} would make it {}", count_text(kept, "sample"),
+                     batch_words(asked), asked.samples_per_step());
 }
 
 void agree_on_records(const train::Checkpoint& start, const Path& records, std::int64_t num_examples) {

@@ -9,10 +9,14 @@
 namespace dtrain::job {
 
 // With --resume: takes seed, batch and shards of the checkpoint unless the user chose them; a different choice throws
-// UsageError. --batch-size of a job is exempt: it counts for the initial hosts, which may be others now. The order of
-// the samples is taken as well, and inside an epoch no other one is possible. Pixels are prepared as before:
-// take_preprocessing() takes what the user did not choose.
+// UsageError. --batch-size of a job is exempt: it counts for the initial hosts, which may be others now; where workers
+// have batches of their own, theirs is taken. The order of the samples is taken as well, and inside an epoch no other
+// one is possible. Pixels are prepared as before: take_preprocessing() takes what the user did not choose.
 void agree_with_checkpoint(const train::Checkpoint& start, const config::OptionSet& set, config::TrainOptions& options);
+
+// What --batch-size would make of a resumed job's step, whose samples stay those of the checkpoint; empty where it
+// would change nothing.
+std::string unheeded_batch(const config::OptionSet& set, const config::TrainOptions& options);
 
 // Throws DataError where the training records are not those that the checkpoint needs, as far as that is known here: of
 // data behind URLs, or without an index, it is not.

@@ -288,7 +288,9 @@ void settle_rates(TrainRun& run, const config::OptionSet& set, const Beginning& 
   for (const auto settle : {config::settle_schedule, config::settle_optimizer}) {
     if (const std::string fitted = settle(set, run.options); !fitted.empty()) reporter.note(fitted);
   }
-  if (!beginning.is_new()) warn_of_other_rates(*run.start, set, run.options, reporter);
+  if (beginning.is_new()) return;
+  warn_of_other_rates(*run.start, set, run.options, reporter);
+  if (const std::string unheeded = unheeded_batch(set, run.options); !unheeded.empty()) reporter.note(unheeded);
 }
 
 // Which worker computes what, and how gradients travel between them. Needs batch and shards of a checkpoint that is
@@ -340,6 +342,8 @@ void warn_of_pixels(const TrainRun& run, const config::OptionSet& set, const Beg
   if (windows && beginning.is_new()) reporter.warn(*windows);
   const auto undivided = config::undivided_pixels(run.graph, set, run.options);
   if (undivided && beginning.from == Beginning::From::random_weights) reporter.warn(*undivided);
+  const auto faint = config::faint_erasing(run.options);
+  if (faint && beginning.is_new()) reporter.warn(*faint);
 }
 
 }  // namespace

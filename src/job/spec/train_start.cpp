@@ -161,11 +161,18 @@ struct Shown {
   config::OptionSet set;
 };
 
-// An option counts where the first run used it. One that the user's own choice of a schedule leaves without effect is
-// not missing.
+// With any optimizer alike.
+bool is_of_schedule(std::string_view name) {
+  return name.starts_with("lr") || name.starts_with("warmup-") || name.starts_with("clip-");
+}
+
+// An option counts where the first run used it. One that the user's own choice of a schedule or of an optimizer leaves
+// without effect or without comparison is not missing.
 bool is_comparable(const std::string& name, const config::TrainOptions& saved, const config::TrainOptions& mine,
                    const config::OptionSet& set) {
   const bool chose_another = set.chosen("lr-schedule") && saved.schedule.kind != mine.schedule.kind;
+  const bool chose_optimizer = set.chosen("optimizer") && saved.optimizer.kind != mine.optimizer.kind;
+  if (chose_optimizer && !is_of_schedule(name)) return false;
   if (!config::has_effect(saved, name) || (chose_another && !config::has_effect(mine, name))) return false;
   return name != "warmup-epochs" || !config::warmups_may_differ(set, saved.schedule, mine.schedule);
 }
@@ -175,9 +182,8 @@ bool is_comparable(const std::string& name, const config::TrainOptions& saved, c
 // Checkpoints keep the rates that the options give, not those that follow the number of workers.
 std::vector<OtherRate> other_rates(const train::Checkpoint& start, const config::OptionSet& set,
                                    const config::TrainOptions& options) {
-  const bool is_trained = start.cursor.samples_seen > 0,
-             chose_another = set.chosen("optimizer") && start.job.optimizer.kind != options.optimizer.kind;
-  if (!options.resume || options.benchmark || !is_trained || chose_another) return {};
+  const bool is_trained = start.cursor.samples_seen > 0;
+  if (!options.resume || options.benchmark || !is_trained) return {};
   // The same options twice, but for optimizer and schedule: what shows another text learns in another way.
   Shown saved(options), mine(options);
   saved.options.optimizer = start.job.optimizer;

@@ -77,6 +77,7 @@ void add_job(Json& document, const JobFacts& job) {
   document["samples"] = job.samples;
   document["global_batch"] = job.global_batch;
   if (job.rate_batch > 0) document["rate_batch"] = job.rate_batch;
+  if (job.worker_batch > 0) document["worker_batch"] = job.worker_batch;
   document["logical_shards"] = job.logical_shards;
   if (job.local.any()) document["local_steps"] = to_json(job.local);
   if (job.compression.any()) document["gradient_compression"] = compression_text(job.compression);
@@ -95,6 +96,7 @@ JobFacts job_from(const Json& document) {
   job.samples = count_from(document, "samples");
   job.global_batch = static_cast<int>(document.at("global_batch").as_integer());
   if (const Json* rate_batch = document.find("rate_batch")) job.rate_batch = static_cast<int>(rate_batch->as_integer());
+  if (const Json* batch = document.find("worker_batch")) job.worker_batch = static_cast<int>(batch->as_integer());
   job.logical_shards = static_cast<int>(document.at("logical_shards").as_integer());
   if (const Json* local = document.find("local_steps")) job.local = local_steps_from_json(*local);
   if (const Json* text = document.find("gradient_compression")) job.compression = compression_from(text->as_string());

@@ -373,6 +373,7 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .samples = samples_,
                   .global_batch = (run.batch > 0 ? run.batch : options_.global_batch) / options_.local.steps,
                   .rate_batch = follows_workers ? options_.global_batch : 0,
+                  .worker_batch = options_.worker_batch,
                   .logical_shards = options_.logical_shards,
                   .local = options_.local,
                   .compression = options_.compression,

@@ -62,6 +62,7 @@ Json document(const train::Checkpoint& checkpoint, const Path& choice) {
   } else {
     json["logical_shards"] = job.logical_shards;
   }
+  if (job.worker_batch > 0) json["worker_batch"] = job.worker_batch;
   if (job.local.any()) json["local_steps"] = train::to_json(job.local);
   if (job.compression.any()) json["compression"] = train::compression_text(job.compression);
   json["generation"] = job.generation;

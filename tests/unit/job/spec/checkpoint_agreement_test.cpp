@@ -57,6 +57,47 @@ TEST(CheckpointAgreement, RefusesOtherPixels) {
   EXPECT_EQ(refusal_to_resume(checkpoint, {{"rgb-std", "20"}, {"resize", "30"}}), "") << "it does not say";
 }
 
+// The options of a resumed run whose workers have batches of their own, after the agreement.
+config::ComputeOptions resumed_with_own_batches(const train::Checkpoint& checkpoint, const GivenTexts& given) {
+  config::TrainOptions options;
+  config::OptionSet set;
+  bind(set, options);
+  options.resume = true;
+  options.job.batch = train::ElasticBatch::per_worker;
+  for (const auto& [name, text] : given) {
+    set.find(name)->set(text);
+    set.find(name)->source = config::Source::flag;
+  }
+  agree_with_checkpoint(checkpoint, set, options);
+  return options.compute;
+}
+
+TEST(CheckpointAgreement, TakesTheBatchOfAWorker) {
+  train::Checkpoint checkpoint = checkpoint_of(64, 1);
+  checkpoint.job.rate_batch = checkpoint.job.worker_batch = 32;
+  EXPECT_EQ(resumed_with_own_batches(checkpoint, {}).batch_size, 32);
+  EXPECT_EQ(resumed_with_own_batches(checkpoint, {{"gpus", "0,1"}}).batch_size, 64) << "that of a host";
+  EXPECT_EQ(resumed_with_own_batches(checkpoint, {{"elastic", "true"}, {"batch-size", "16"}}).batch_size, 16);
+  checkpoint.job.worker_batch = 0;
+  EXPECT_EQ(resumed_with_own_batches(checkpoint, {}).batch_size, config::ComputeOptions{}.batch_size) << "unknown";
+}
+
+TEST(CheckpointAgreement, SaysWhereTheBatchOfAJobHasNoEffect) {
+  config::TrainOptions options;
+  config::OptionSet set;
+  bind(set, options);
+  options.resume = options.job.elastic = true;
+  options.compute.hosts = 2;
+  const auto choose = [&](const char* text) {
+    set.find("batch-size")->set(text);
+    set.find("batch-size")->source = config::Source::flag;
+    agree_with_checkpoint(checkpoint_of(64, 1), set, options);
+    return unheeded_batch(set, options);
+  };
+  EXPECT_EQ(choose("32"), "");
+  EXPECT_EQ(choose("64"), "A step keeps the checkpoint's 64 samples: --batch-size 64 would make it 128");
+}
+
 TEST(CheckpointAgreement, RefusesAnotherStepInTheUsersWords) {
   const train::Checkpoint checkpoint = checkpoint_of(32, 4);
   EXPECT_EQ(refusal_to_resume(checkpoint, {{"batch-size", "32"}}), "");

@@ -81,6 +81,7 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   saved.job.schedule = {.base = 0.3, .boundaries = {10, 20.5}};
   saved.job.order = {.shuffle_block = 1024, .balanced = true, .repeats = 3};
   saved.job.records = {.sizes = "5a", .contents = "c0"};
+  saved.job.worker_batch = 7;
   save_checkpoint({prefix(), 3, 17}, saved);
   const Checkpoint loaded = load_checkpoint_file(file("r8-0003-step00000017.json"));
   EXPECT_EQ(loaded.cursor, saved.cursor);
@@ -89,6 +90,7 @@ TEST_F(CheckpointFiles, HoldWhatAResumedJobMustAgreeOn) {
   EXPECT_EQ(loaded.epoch_totals.count, 456);
   EXPECT_EQ(loaded.job.seed, 0xfedcba9876543210u);
   EXPECT_EQ(loaded.job.global_batch, 128);
+  EXPECT_EQ(loaded.job.worker_batch, 7);
   EXPECT_EQ(loaded.job.logical_shards, 4);
   EXPECT_EQ(loaded.job.optimizer.momentum, 0.8f);
   EXPECT_EQ(loaded.job.schedule.boundaries, saved.job.schedule.boundaries);
