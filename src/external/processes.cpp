@@ -81,6 +81,7 @@ void Processes::start(const RankProcess& process) {
 std::optional<Processes::Failure> Processes::watch(std::chrono::milliseconds wait) {
   wait_for_an_end(wait);
   reap_settled();
+  reap_orphans();
   for (const Process& process : processes_) {
     if (process.end && !process.end->ok()) return Failure{process.who, *process.end};
   }
@@ -103,6 +104,7 @@ void Processes::stop(int signal, std::chrono::milliseconds grace) {
   }
   for (const auto end = Clock::now() + grace; !all_done() && Clock::now() < end; reap_whole_groups()) {
     wait_for_an_end(std::min(std::chrono::ceil<std::chrono::milliseconds>(end - Clock::now()), kStopPoll));
+    reap_orphans();
   }
   for (const Process& process : processes_) {
     if (!process.end) kill_tree(process.id, mark_);
@@ -159,6 +161,16 @@ void Processes::reap_settled() {
     process.member = living_member(process.id, process.member);
     if (process.seen_ended == Clock::time_point{}) process.seen_ended = Clock::now();
     if (process.member == 0 || Clock::now() - process.seen_ended >= kLinger) reap(process);
+  }
+}
+
+// What the programs left, and this process adopted, would count against the limit on processes until it is reaped.
+void Processes::reap_orphans() {
+  std::vector<pid_t> own;
+  for (const Process& process : processes_) {
+    if (!process.end) own.push_back(process.id);
+  }
+  while (reap_adopted(own) > 0) {
   }
 }
 

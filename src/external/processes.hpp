@@ -16,7 +16,8 @@
 
 namespace dtrain::external {
 
-// Used by one thread. The kernel kills the processes when that thread ends, also when it is killed.
+// Used by one thread. The kernel kills the processes when that thread ends, also when it is killed. All other children
+// of this process count as adopted: watch() and stop() reap those that have ended.
 class Processes {
  public:
   // Starts all. The worker writes to this process's standard output and error; the others to files in `logs` that begin
@@ -60,6 +61,7 @@ class Processes {
   void reap();
   void reap_whole_groups();
   void reap_settled();
+  void reap_orphans();
   void reap(Process& process);
 
   const Path logs_;

@@ -179,7 +179,7 @@ void LocalLauncher::start(const elastic::HostLine&, const elastic::AgentOrder& j
   try {
     started.get();
   } catch (const Error& error) {
-    throw RemoteError(fmt::format("its agent does not start: {}", error.what()), error.hint());
+    throw Error(fmt::format("its agent does not start: {}", error.what()), error.hint());
   }
 }
 

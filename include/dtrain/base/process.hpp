@@ -49,7 +49,8 @@ std::vector<std::string> with_variables(std::vector<std::string> environment, co
 
 // Orphans among this process's descendants become its children instead of init's.
 void adopt_orphans();
-// Reaps an ended child that `known` does not hold: an adopted one. Returns its id, 0: there is none.
+// Reaps an ended child that `known` does not hold: an adopted one. May reap several. Returns the id of one, 0: there is
+// none.
 pid_t reap_adopted(const std::vector<pid_t>& known);
 
 // Processes that live (no zombies), without `root`, and without those `spared` and their descendants.

@@ -32,6 +32,7 @@ struct StaleTerm {  // an agent follows a coordinator of a higher term, or votes
 struct HostDown {  // the agent could not be started, or its connection is lost: so are its workers
   std::string host;
   std::string reason;
+  bool is_fault_of_this_machine = false;  // the start failed before it came to the host
 };
 struct AdmissionChecked {  // the result of run_admission_check()
   std::string host;
@@ -46,11 +47,12 @@ struct WorkerSays {
   WorkerId worker = 0;
   FromWorker message;
 };
-struct WorkerExited {  // the process ended
+struct WorkerExited {  // the process ended, or could not be started
   WorkerId worker = 0;
   int exit_code = 0;  // argument of exit(), when signal is 0
   int signal = 0;
-  std::vector<std::string> last_lines;  // end of its output
+  std::vector<std::string> last_lines;  // end of its output; of a process that was not started: why
+  bool started = true;
 };
 struct Request {  // of the user or another command: {"ask": "list" | "drain" | "stop" | ..., ...}
   Json body;
@@ -96,8 +98,9 @@ struct AgentOrder {
 class AgentLauncher {
  public:
   virtual ~AgentLauncher() = default;
-  // Returns at once, often before the agent runs. A start that fails throws RemoteError, or calls `failed` later from
-  // any thread. The launcher may be destroyed before that; then there is no call.
+  // Returns at once, often before the agent runs. A start that fails throws RemoteError, or plain Error where this
+  // machine is at fault, or calls `failed` later from any thread. The launcher may be destroyed before that; then there
+  // is no call.
   using Failed = std::function<void(std::string reason)>;
   virtual void start(const HostLine& host, const AgentOrder& order, Failed failed) = 0;
 };

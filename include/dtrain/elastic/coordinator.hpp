@@ -8,9 +8,11 @@
 //                                         -> {"ok": true}; the hosts stay in the file. With "any_number" false a drain
 //                                            that leaves fewer workers than the job needs is refused
 //   stop  {"reason"?, "now"?: bool}       -> {"ok": true}; the job ends resumable, `now`: without a checkpoint
-//   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool} -> as hosts-changed, after it wrote the file;
-//                                            "problems" begin with what it repaired there. Adding a drained host
-//                                            ends its drain
+//   edit-hosts {"add": [lines], "remove": [names], "any_number"?: bool, "keep_enough"?: bool}
+//                                         -> as hosts-changed, after it wrote the file; "problems" begin with what it
+//                                            repaired there. Adding a drained host ends its drain. With
+//                                            "keep_enough" a removal that leaves fewer workers than the job needs is
+//                                            refused
 //   bandwidth {...}                       -> {"ok": true}, when the whole request has arrived: the sender times it
 //   hosts-changed                         -> {"ok": true, "problems": [...]}; reads the host file at once, because
 //                                            dtrain itself wrote it, and may remove any number of hosts

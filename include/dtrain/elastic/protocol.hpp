@@ -77,7 +77,8 @@ struct Ready {  // the model is built and warm
 };
 struct Meshed {
   Generation generation = 0;
-  std::string failure;  // empty: connected to all members
+  std::string failure;    // empty: connected to all members
+  bool is_local = false;  // the failure is this worker's own: no thread, no memory, no socket
 };
 struct Frozen {
   Generation generation = 0;

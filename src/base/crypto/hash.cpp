@@ -12,6 +12,16 @@
 #include <dtrain/base/secret.hpp>
 
 namespace dtrain {
+namespace {
+
+// OpenSSL loads what it needs on the first use, and fails where a limit leaves no memory for that.
+void require_digest(bool done, const char* name) {
+  if (done) return;
+  throw Error(std::string("cannot compute ") + name + ": OpenSSL gives none, or memory has run out",
+              "a limit on memory (ulimit -v, or of the container) may be too low");
+}
+
+}  // namespace
 
 struct Sha256::Context {
   EVP_MD_CTX* md = EVP_MD_CTX_new();
@@ -19,15 +29,18 @@ struct Sha256::Context {
 };
 
 Sha256::Sha256() : context_(std::make_unique<Context>()) {
-  DTRAIN_CHECK(EVP_DigestInit_ex(context_->md, EVP_sha256(), nullptr) == 1, "OpenSSL has no SHA-256");
+  require_digest(context_->md && EVP_DigestInit_ex(context_->md, EVP_sha256(), nullptr) == 1, "SHA-256");
 }
 Sha256::~Sha256() = default;
 
-void Sha256::update(ByteView bytes) { EVP_DigestUpdate(context_->md, bytes.data(), bytes.size()); }
+void Sha256::update(ByteView bytes) {
+  require_digest(EVP_DigestUpdate(context_->md, bytes.data(), bytes.size()) == 1, "SHA-256");
+}
 
 std::string Sha256::hex() {
   std::string digest(32, '\0');
-  EVP_DigestFinal_ex(context_->md, reinterpret_cast<unsigned char*>(digest.data()), nullptr);
+  auto* out = reinterpret_cast<unsigned char*>(digest.data());
+  require_digest(EVP_DigestFinal_ex(context_->md, out, nullptr) == 1, "SHA-256");
   return to_hex(digest);
 }
 
@@ -40,8 +53,7 @@ std::string sha256_hex(ByteView bytes) {
 std::string sha1_hex(ByteView bytes) {
   std::string digest(20, '\0');
   auto* out = reinterpret_cast<unsigned char*>(digest.data());
-  const int done = EVP_Digest(bytes.data(), bytes.size(), out, nullptr, EVP_sha1(), nullptr);
-  DTRAIN_CHECK(done == 1, "OpenSSL has no SHA-1");
+  require_digest(EVP_Digest(bytes.data(), bytes.size(), out, nullptr, EVP_sha1(), nullptr) == 1, "SHA-1");
   return to_hex(digest);
 }
 
@@ -56,7 +68,7 @@ std::string hmac_sha256(std::string_view key, std::string_view message) {
   const auto* data = reinterpret_cast<const unsigned char*>(message.data());
   auto* out = reinterpret_cast<unsigned char*>(mac.data());
   const auto* done = HMAC(EVP_sha256(), key.data(), static_cast<int>(key.size()), data, message.size(), out, nullptr);
-  DTRAIN_CHECK(done, "OpenSSL has no HMAC-SHA-256");
+  require_digest(done != nullptr, "HMAC-SHA-256");
   return mac;
 }
 

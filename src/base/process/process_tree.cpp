@@ -100,11 +100,18 @@ std::string process_identity(std::int64_t process) {
 
 void adopt_orphans() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
+// The kernel names the ended child that came first; /proc shows those behind a known one.
 pid_t reap_adopted(const std::vector<pid_t>& known) {
+  const auto is_known = [&](pid_t process) { return std::ranges::find(known, process) != known.end(); };
   siginfo_t info{};
   if (::waitid(P_ALL, 0, &info, WEXITED | WNOHANG | WNOWAIT) != 0 || info.si_pid == 0) return 0;
-  if (std::find(known.begin(), known.end(), info.si_pid) != known.end()) return 0;
-  return ::waitpid(info.si_pid, nullptr, WNOHANG);
+  if (!is_known(info.si_pid)) return ::waitpid(info.si_pid, nullptr, WNOHANG);
+  pid_t reaped = 0;
+  for (const Process& process : all_processes()) {
+    if (process.lives() || process.parent != ::getpid() || is_known(process.id)) continue;
+    if (::waitpid(process.id, nullptr, WNOHANG) == process.id) reaped = process.id;
+  }
+  return reaped;
 }
 
 std::vector<pid_t> descendants_of(pid_t root, const std::vector<pid_t>& spared) {

@@ -226,7 +226,7 @@ std::vector<std::vector<net::Stream>> form_mesh(Reception& reception, const Mesh
     } catch (const std::system_error& error) {  // the calls that have begun end soon
       over = true;
       for (Calls& begun : calls) begun.interrupt();
-      throw PeerLost(
+      throw Error(
           fmt::format("could not make the mesh of generation {}: no thread is to be had for the call to rank {} "
                       "({}; see ulimit -u)",
                       plan.generation, each.peer(), error.what()));

@@ -225,7 +225,7 @@ class Agent {
                     workers_folder(follower_.welcome(), order), fmt::format("{}{}.", tree_mark(order), id),
                     events_of(id));
     } catch (const Error& error) {
-      follower_.send_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}}).dump());
+      follower_.send_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}, false}).dump());
       return;
     }
     workers_[id] = worker;

@@ -201,7 +201,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     if (frame.tag != Tag::exited) return std::nullopt;
     workers.erase(found);
     Exited exited = exited_from_json(Json::parse(frame.body, "an agent's report"));
-    return WorkerExited{frame.worker, exited.exit_code, exited.signal, std::move(exited.last_lines)};
+    return WorkerExited{frame.worker, exited.exit_code, exited.signal, std::move(exited.last_lines), exited.started};
   }
 
   // Collecting agents, for a coordinator that takes over.
@@ -262,10 +262,10 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     on_event(HostDown{host, reason});
   }
 
-  void lose_host(const std::string& host, const std::string& reason) {
+  void lose_host(const std::string& host, const std::string& reason, bool is_own_fault = false) {
     if (!forget_host(host)) return;
     if (collector) return collector->drop(host);
-    later(HostDown{host, reason});
+    later(HostDown{host, reason, is_own_fault});
   }
 
   // Closing its channel ends an agent that does not outlive its coordinator.
@@ -293,7 +293,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     try {
       launcher.start(line, order, std::move(failed));
     } catch (const Error& error) {
-      return lose_host(line.name, error.what());
+      return lose_host(line.name, error.what(), error.exit_code() == ExitCode::failed);
     }
     loop.after(options.join_deadline, [weak = weak_from_this(), host = line.name, tree] {
       const auto self = weak.lock();
@@ -321,7 +321,7 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
   void start_worker(const std::string& host, int slot, WorkerId worker) {
     const auto found = hosts.find(host);
     if (found == hosts.end() || !found->second.agent)
-      return later(WorkerExited{worker, 127, 0, {"its host is not up"}});
+      return later(WorkerExited{worker, 127, 0, {"its host is not up"}, false});
     workers[worker] = {host, slot};
     send_frame(worker, Tag::start, std::to_string(slot));
   }

@@ -149,13 +149,15 @@ Welcome welcome_from_json(const Json& json) {
 }
 
 Json to_json(const Exited& exited) {
-  return Json::object(
-      {{"exit_code", exited.exit_code}, {"signal", exited.signal}, {"last_lines", json_of(exited.last_lines)}});
+  return Json::object({{"exit_code", exited.exit_code},
+                       {"signal", exited.signal},
+                       {"last_lines", json_of(exited.last_lines)},
+                       {"started", exited.started}});
 }
 
 Exited exited_from_json(const Json& json) {
   return {static_cast<int>(json.at("exit_code").as_integer()), static_cast<int>(json.at("signal").as_integer()),
-          texts_of(json.at("last_lines"))};
+          texts_of(json.at("last_lines")), json.at("started").as_bool()};
 }
 
 Json to_json(const WorkerJob& job) {

@@ -73,6 +73,7 @@ struct Exited {
   int exit_code = 0;
   int signal = 0;
   std::vector<std::string> last_lines;
+  bool started = true;  // false: there was no process; the lines say why
 };
 Json to_json(const JoinRequest& request);
 Json to_json(const Welcome& welcome);

@@ -17,6 +17,7 @@
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/event_kind.hpp>
 #include <dtrain/base/secret.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/elastic/job_files.hpp>
 
 #include "decide/decide.hpp"
@@ -209,8 +210,9 @@ struct Coordinator::Impl {
 
   void require_elastic() const {
     if (state.policy.elastic) return;
-    throw UsageError("the hosts of this job are fixed",
-                     "`dtrain stop` saves and ends it; one with setting 'elastic' lets hosts join and leave");
+    throw UsageError(
+        "the hosts of this job are fixed",
+        "`dtrain stop` ends it, a training with a checkpoint; a job with setting 'elastic' lets hosts join and leave");
   }
 
   void require_changeable() const {
@@ -223,6 +225,7 @@ struct Coordinator::Impl {
   // The coordinator alone writes the file, so edits from many machines need no lock.
   Json edit_hosts(const Json& body, Moment now) {
     require_changeable();
+    check_removed_hosts(state, body, now.time);
     std::vector<HostLine> present;
     for (const std::string& name : state.order) present.push_back(state.hosts.at(name).line);
     const HostsBack back = take_hosts_back(state, body, options.slots);

@@ -32,17 +32,18 @@ std::size_t workers_on(const State& state, Time now, const Test& counts) {
   return std::min(workers, static_cast<std::size_t>(std::max(state.policy.max_workers, 0)));
 }
 
-void require_workers_to_stay(const State& state, const std::vector<std::string>& drained, Time now) {
+// `verb`: what the command does to the hosts.
+void require_workers_to_stay(const State& state, const std::vector<std::string>& leaving, const char* verb, Time now) {
   const auto needed = static_cast<std::size_t>(std::max(1, state.policy.min_workers));
-  const auto stays = [&](const std::string& name) { return std::ranges::find(drained, name) == drained.end(); };
+  const auto stays = [&](const std::string& name) { return std::ranges::find(leaving, name) == leaving.end(); };
   const std::size_t before = workers_on(state, now, [](const std::string&) { return true; });
   const std::size_t after = workers_on(state, now, stays);
   if (after >= needed || after == before) return;
   throw UsageError(fmt::format("this leaves {} of at least {}: the job would wait for others, and stop after {} s",
                                count_of(after, "worker"), needed,
                                std::chrono::duration_cast<std::chrono::seconds>(state.policy.hold_timeout).count()),
-                   fmt::format("add hosts first; the same command with setting 'yes' drains {} all the same",
-                               fmt::join(drained, ", ")));
+                   fmt::format("add hosts first; the same command with setting 'yes' {} {} all the same", verb,
+                               fmt::join(leaving, ", ")));
 }
 
 }  // namespace
@@ -59,8 +60,17 @@ std::vector<std::string> hosts_to_drain(const State& state, const Json& request,
       throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
   }
   const Json* any_number = request.find("any_number");
-  if (any_number && !any_number->as_bool() && state.policy.elastic) require_workers_to_stay(state, names, now);
+  if (any_number && !any_number->as_bool() && state.policy.elastic)
+    require_workers_to_stay(state, names, "drains", now);
   return names;
+}
+
+void check_removed_hosts(const State& state, const Json& request, Time now) {
+  const Json *list = request.find("remove"), *keep_enough = request.find("keep_enough");
+  if (!list || !keep_enough || !keep_enough->as_bool()) return;
+  std::vector<std::string> names;
+  for (const Json& name : list->as_array()) names.push_back(name.as_string());
+  require_workers_to_stay(state, names, "removes", now);
 }
 
 HostsBack take_hosts_back(const State& state, const Json& request, int slots) {

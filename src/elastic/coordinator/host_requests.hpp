@@ -14,6 +14,9 @@ namespace dtrain::elastic {
 // false, where the hosts that stay have fewer workers than the job needs: it would pause and wait for others.
 std::vector<std::string> hosts_to_drain(const State& state, const Json& request, Time now);
 
+// Throws UsageError, likewise, for a request "edit-hosts" that removes hosts and asks to "keep_enough".
+void check_removed_hosts(const State& state, const Json& request, Time now);
+
 // Drained hosts that a request "edit-hosts" adds: their lines are in the host file already, and they come back.
 struct HostsBack {
   std::vector<std::string> names;

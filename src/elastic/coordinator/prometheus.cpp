@@ -51,8 +51,10 @@ void by_rank(Text& text, const State& state, Value value_of) {
   }
 }
 
-// The last text of a job stays for as long as somebody reads it.
-bool trains(const State& state) { return state.current && !state.current->members.empty() && !state.ending; }
+// The last text of a job stays after its end, and members of a job that pauses stay members.
+bool trains(const State& state) {
+  return state.current && !state.current->members.empty() && !state.ending && !state.freezing;
+}
 
 void hosts_by_state(Text& text, const State& state, Time now) {
   std::map<std::string, int> counts;
@@ -68,7 +70,7 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
   const auto count = [](auto number) { return static_cast<double>(number); };
   text.one("generation", "gauge", "Number of the current membership.",
            state.current ? count(state.current->number) : 0);
-  text.one("workers", "gauge", "Members that train.", state.current ? count(state.current->members.size()) : 0);
+  text.one("workers", "gauge", "Members that train.", trains(state) ? count(state.current->members.size()) : 0);
   text.one("samples_total", "counter", "Samples that the weights have seen.", count(meter.samples_seen()));
   text.one("samples_per_second", "gauge", "Of the whole job; 0 where nothing trains.",
            trains(state) ? meter.samples_per_second(now) : 0);

@@ -179,17 +179,19 @@ void first_step(DecisionContext& context) {
 }
 
 // Workers to evict after a failed attempt to connect. Newcomers that failed come first. Members are evicted only after
-// several attempts, unless they do not answer while nothing can go on without them.
+// several attempts, unless they do not answer while nothing can go on without them. A worker that names a lack of its
+// own machine is evicted before those that miss it.
 std::vector<WorkerId> whom_to_blame(DecisionContext& context) {
   const State& state = context.state;
   const GenerationPlan& change = *state.change;
-  std::vector<WorkerId> silent, failing, newcomers, bad_newcomers;
+  std::vector<WorkerId> silent, failing, lacking, newcomers, bad_newcomers;
   for (const WorkerId id : change.members) {
     const Worker& worker = state.workers.at(id);
     const bool answered = worker.meshed == change.number;
     const bool bad = !answered || !worker.mesh_failure.empty();
     if (!answered) silent.push_back(id);
     if (answered && bad) failing.push_back(id);
+    if (answered && bad && worker.mesh_failure_is_local) lacking.push_back(id);
     if (!is_member(worker)) newcomers.push_back(id);
     if (!is_member(worker) && bad) bad_newcomers.push_back(id);
   }
@@ -199,6 +201,7 @@ std::vector<WorkerId> whom_to_blame(DecisionContext& context) {
   if (!silent.empty() && (last_attempt || change.boundary == Boundary::now)) return silent;
   if (!last_attempt) return {};
   if (!newcomers.empty() && !among_newcomers) return newcomers;
+  if (!lacking.empty()) failing = lacking;
   return failing.empty() ? failing : std::vector<WorkerId>{std::ranges::max(failing)};
 }
 
@@ -267,6 +270,7 @@ void on_meshed(DecisionContext& context, Worker& worker, const Meshed& meshed) {
   if (worker.invited != change->number || worker.meshed == change->number) return;
   worker.meshed = meshed.generation;
   worker.mesh_failure = meshed.failure;
+  worker.mesh_failure_is_local = meshed.is_local;
   if (--change->awaited > 0) return;
   context.settle = true;
   const auto failed = [&](WorkerId id) { return !context.state.workers.at(id).mesh_failure.empty(); };

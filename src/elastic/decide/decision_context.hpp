@@ -52,4 +52,8 @@ Json lines_json(std::span<const std::string> lines);
 std::string count_of(std::size_t number, std::string_view noun);  // "1 worker", "2 workers"
 std::string name_of(const Worker& worker);                        // "worker 3 on w2"
 
+// What lets a spare train. Whether the workers share steps, and in how many shards, only the job knows.
+inline constexpr const char* kToUseSpare =
+    "a larger setting 'max-workers'; where workers share each step, never more than its logical shards";
+
 }  // namespace dtrain::elastic

@@ -1,5 +1,6 @@
 // Losses of workers and hosts. The other members freeze, and those that answer continue.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -81,9 +82,15 @@ void show_lines(DecisionContext& context, const Worker& worker, const std::vecto
   if (first && first->worker == worker.id) first->lines_shown = true;
 }
 
+std::string how_it_ended(const WorkerExited& exited) {
+  if (exited.started) return "it " + describe_end(exited.exit_code, exited.signal);
+  return fmt::format("its process was not started: {}", fmt::join(exited.last_lines, "; "));
+}
+
+// Without a process there is no exit code that the job could pass on.
 void note_exit(DecisionContext& context, const WorkerExited& exited) {
   auto& first = context.state.first_failure;
-  if (!first || first->worker != exited.worker) return;
+  if (!first || first->worker != exited.worker || !exited.started) return;
   first->exit_code = exited.exit_code;
   first->signal = exited.signal;
 }
@@ -94,8 +101,7 @@ void complete_failure(DecisionContext& context, const Worker& worker, const Work
   auto& first = context.state.first_failure;
   if (first && first->worker == worker.id && !exited.last_lines.empty()) first->last_lines = exited.last_lines;
   context.emit(EventKind::exited, worker,
-               {{"reason", "it " + describe_end(exited.exit_code, exited.signal)},
-                {"last_lines", lines_json(exited.last_lines)}});
+               {{"reason", how_it_ended(exited)}, {"last_lines", lines_json(exited.last_lines)}});
   show_lines(context, worker, exited.last_lines);
 }
 
@@ -221,11 +227,11 @@ void forget_workers(DecisionContext& context, const std::vector<Evicted>& evicte
 }
 
 // The agent never came up.
-void fail_start(DecisionContext& context, const Host& host, const std::string& reason) {
+void fail_start(DecisionContext& context, const Host& host, const std::string& reason, bool unreachable) {
   context.say(fmt::format("{} could not be started: {}", host.line.name, reason), {}, Say::Kind::error);
   State& state = context.state;
   if (!state.first_failure) {
-    state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = true};
+    state.first_failure = Failure{.host = host.line.name, .reason = reason, .unreachable = unreachable};
   }
   ++state.failures;
   if (!is_training(state)) ++state.failures_since_step;
@@ -242,7 +248,7 @@ void lose_workers(DecisionContext& context, const std::vector<Loss>& losses) {
 
 void lose_worker(DecisionContext& context, WorkerId id, const Fault& fault) { lose_workers(context, {{id, fault}}); }
 
-void lose_host(DecisionContext& context, Host& host, const std::string& reason) {
+void lose_host(DecisionContext& context, Host& host, const std::string& reason, bool is_fault_of_this_machine) {
   const AgentState agent = std::exchange(host.agent, AgentState::none);
   if (agent == AgentState::none) return;
   const bool asked = host.agent_ended = agent == AgentState::ending;
@@ -259,7 +265,7 @@ void lose_host(DecisionContext& context, Host& host, const std::string& reason) 
     quarantine(context, host, reason, trained ? Record::trained : Record::none);
   }
   forget_workers(context, evicted, losses);
-  if (agent == AgentState::starting) fail_start(context, host, reason);
+  if (agent == AgentState::starting) fail_start(context, host, reason, !is_fault_of_this_machine);
   check_limits(context);
 }
 
@@ -278,9 +284,9 @@ void worker_exited(DecisionContext& context, const WorkerExited& exited) {
     recount_unfrozen(context);
   }
   if (is_usable(*worker)) {
-    const Fault fault{.reason = "it " + describe_end(exited.exit_code, exited.signal),
+    const Fault fault{.reason = how_it_ended(exited),
                       .process = ProcessState::gone,
-                      .last_lines = exited.last_lines};
+                      .last_lines = exited.started ? exited.last_lines : std::vector<std::string>()};
     lose_worker(context, exited.worker, fault);
     return note_exit(context, exited);
   }

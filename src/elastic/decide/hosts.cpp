@@ -150,7 +150,7 @@ void announce_spare(DecisionContext& context, Host& host) {
     context.emit(EventKind::spare, {{"host", host.line.name}, {"max_workers", context.state.policy.max_workers}});
     context.say(fmt::format("{} is a spare: the job has its {} already", host.line.name,
                             count_of(static_cast<std::size_t>(context.state.policy.max_workers), "worker")),
-                "a larger setting 'max-workers' uses it");
+                kToUseSpare);
   }
   host.said_spare = spare;
 }
@@ -294,7 +294,9 @@ void host_up(DecisionContext& context, const HostUp& up) {
 
 void host_down(DecisionContext& context, const HostDown& down) {
   const auto found = context.state.hosts.find(down.host);
-  if (found != context.state.hosts.end()) lose_host(context, found->second, down.reason);
+  if (found != context.state.hosts.end()) {
+    lose_host(context, found->second, down.reason, down.is_fault_of_this_machine);
+  }
 }
 
 void settle_hosts(DecisionContext& context) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -203,6 +204,18 @@ bool has_waited_at_start(DecisionContext& context) {
   return state.policy.elastic && context.passed(*state.start_wait_since, state.policy.start_wait);
 }
 
+// After a hold the cause of the pause alone would be the opposite of what lets training go on.
+std::string reason_to_start(const State& state, const Ids& members) {
+  if (!state.freezing) return "the job begins";
+  std::string reason = state.freezing->reason;
+  if (!state.freezing->holding_since) return reason;
+  reason += "; after waiting for workers";
+  Ids joining;
+  std::ranges::copy_if(members, std::back_inserter(joining),
+                       [&](WorkerId id) { return !is_member(state.workers.at(id)); });
+  return joining.empty() ? reason : fmt::format("{}, {}", reason, describe(state, joining, {}));
+}
+
 }  // namespace
 
 std::optional<NextMembership> select_members_for_change(DecisionContext& context) {
@@ -257,7 +270,7 @@ std::optional<NextMembership> select_members_to_start(DecisionContext& context) 
   if (!has_state && !has_waited_at_start(context)) return std::nullopt;
   context.state.start_wait_since.reset();
   next.members = gather_by_host(state, next.members);
-  next.reason = state.freezing ? state.freezing->reason : "the job begins";
+  next.reason = reason_to_start(state, next.members);
   return next;
 }
 

@@ -88,8 +88,9 @@ struct Worker {
   std::optional<Time> let_in;  // first of the generations that it was let into since it entered one; unset: it has
   Generation meshed = 0;       // generation of its last Meshed
   std::string mesh_failure;    // in that Meshed; empty: none
-  Generation frozen = 0;       // cannot apply in this generation or an older one
-  bool stepped = false;        // finished a step as a member
+  bool mesh_failure_is_local = false;
+  Generation frozen = 0;  // cannot apply in this generation or an older one
+  bool stepped = false;   // finished a step as a member
   bool sent_leave = false;
   bool sent_stop = false;  // one that forbids to save
   std::optional<Left> left;

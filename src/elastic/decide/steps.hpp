@@ -104,7 +104,7 @@ struct Loss {
 // Evicts these workers, by force where needed, and quarantines their hosts.
 void lose_workers(DecisionContext& context, const std::vector<Loss>& losses);
 void lose_worker(DecisionContext& context, WorkerId id, const Fault& fault);
-void lose_host(DecisionContext& context, Host& host, const std::string& reason);
+void lose_host(DecisionContext& context, Host& host, const std::string& reason, bool is_fault_of_this_machine = false);
 // Quarantines a host without any worker; nothing else happens.
 void fail_host(DecisionContext& context, Host& host, const std::string& reason);
 void worker_exited(DecisionContext& context, const WorkerExited& exited);

@@ -78,7 +78,7 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::failed:
       return {fmt::format("failed: {}", host.last_failure), next};
     case HostPhase::spare:
-      return {"the job has its maximum number of workers", "a larger setting 'max-workers'"};
+      return {"the job has its maximum number of workers", kToUseSpare};
     case HostPhase::absent:
       return {};
   }

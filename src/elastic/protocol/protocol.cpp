@@ -102,8 +102,8 @@ struct Table<Ready> {
 template <>
 struct Table<Meshed> {
   static constexpr const char* kName = "meshed";
-  static constexpr auto kFields =
-      std::tuple(Field{"generation", &Meshed::generation}, Field{"failure", &Meshed::failure});
+  static constexpr auto kFields = std::tuple(Field{"generation", &Meshed::generation},
+                                             Field{"failure", &Meshed::failure}, Field{"local", &Meshed::is_local});
 };
 template <>
 struct Table<Frozen> {

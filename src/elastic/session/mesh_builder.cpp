@@ -5,6 +5,8 @@
 #include <exception>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
+
 namespace dtrain::elastic {
 
 MeshBuilder::MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline, Done done)
@@ -53,14 +55,16 @@ void MeshBuilder::run(std::stop_token stop) {
 }
 
 void MeshBuilder::build_one(const comm::MeshPlan& plan, std::stop_token cancel) {
-  std::unique_ptr<comm::Communicator> mesh;
-  std::string failure;
+  Result result;
   try {
-    mesh = make_mesh_(plan, deadline_, cancel);
+    result.mesh = make_mesh_(plan, deadline_, cancel);
+  } catch (const PeerLost& error) {
+    result.failure = error.what();
   } catch (const std::exception& error) {
-    failure = error.what();
+    result.failure = error.what();
+    result.is_local = true;
   }
-  if (!cancel.stop_requested()) done_(plan.generation, std::move(mesh), failure);
+  if (!cancel.stop_requested()) done_(plan.generation, std::move(result));
 }
 
 }  // namespace dtrain::elastic

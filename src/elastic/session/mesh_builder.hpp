@@ -19,9 +19,13 @@ namespace dtrain::elastic {
 
 class MeshBuilder {
  public:
-  // Called on the builder's thread with the communicator, or with the reason why there is none.
-  using Done =
-      std::function<void(Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure)>;
+  struct Result {
+    std::unique_ptr<comm::Communicator> mesh;  // null: there is none
+    std::string failure{};                     // why
+    bool is_local = false;                     // the failure is that of this machine, not of a peer
+  };
+  // Called on the builder's thread.
+  using Done = std::function<void(Generation generation, Result result)>;
 
   MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline, Done done);
   ~MeshBuilder();  // cancels, and waits for a call of `done` in progress

@@ -58,9 +58,7 @@ class WorkerSession::Impl {
         link_(link),
         clock_(Clock::now()),
         builder_(std::move(make_mesh), options_.mesh_deadline,
-                 [this](Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure) {
-                   on_mesh(generation, std::move(mesh), failure);
-                 }) {
+                 [this](Generation generation, MeshBuilder::Result made) { on_mesh(generation, std::move(made)); }) {
     link_.send(Hello{getpid(), std::move(data), options_.fingerprint});
     heart_ = std::jthread([this](const std::stop_token& stop) { beat(stop); });
   }
@@ -283,15 +281,15 @@ class WorkerSession::Impl {
             .hosts = std::move(prepared.hosts)};
   }
 
-  void on_mesh(Generation generation, std::unique_ptr<comm::Communicator> mesh, const std::string& failure) {
+  void on_mesh(Generation generation, MeshBuilder::Result made) {
     const MutexLock lock(mutex_);
     const auto found = prepared_.find(generation);
     if (found == prepared_.end()) {
-      if (mesh) discarded_.push_back(std::move(mesh));
+      if (made.mesh) discarded_.push_back(std::move(made.mesh));
       return;
     }
-    found->second.mesh = std::move(mesh);
-    send(Meshed{generation, failure});
+    found->second.mesh = std::move(made.mesh);
+    send(Meshed{generation, made.failure, made.is_local});
     changed_.notify_all();
   }
 

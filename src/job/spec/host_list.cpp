@@ -100,6 +100,12 @@ std::size_t slots_of(const launcher::Allocation& allocation) {
   return slots;
 }
 
+// For the user's number of workers, which give_slots() adds: it takes precedence over the scheduler's slots.
+std::vector<launcher::GrantedHost> without_slots(std::vector<launcher::GrantedHost> hosts) {
+  for (launcher::GrantedHost& host : hosts) host.slots = 1;
+  return hosts;
+}
+
 // A scheduler that counts slots may have granted the requested -n on fewer hosts.
 StartingHosts granted(const config::JobOptions& options, bool chose_number) {
   const auto allocation = launcher::find_allocation(environment);
@@ -111,7 +117,8 @@ StartingHosts granted(const config::JobOptions& options, bool chose_number) {
   }
   const bool all = slots_of(*allocation) == static_cast<std::size_t>(options.hosts);
   return chosen_from(fmt::format("this {} job", launcher::scheduler_name(allocation->scheduler)),
-                     launcher::host_lines(allocation->hosts), options, chose_number && !all);
+                     launcher::host_lines(options.slots > 0 ? without_slots(allocation->hosts) : allocation->hosts),
+                     options, chose_number && !all);
 }
 
 // The nodes that are registered with the head now.

@@ -1,10 +1,13 @@
 #include "processes.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/prctl.h>
 
 #include <csignal>
+#include <fstream>
 #include <memory>
 #include <thread>
+#include <vector>
 
 #include <dtrain/base/process.hpp>
 
@@ -83,6 +86,30 @@ TEST_F(ProcessesTest, AFailureIsReportedWhileWhatTheProgramLeftStillRuns) {
   for (const auto end = Clock::now() + 30s; !failure && Clock::now() < end;) failure = processes->watch(20ms);
   ASSERT_TRUE(failure);
   EXPECT_EQ(failure->end.code, 3);
+}
+
+// Orphans of a program become children of a worker's process.
+class OrphansTest : public ProcessesTest {
+ protected:
+  OrphansTest() { adopt_orphans(); }
+  ~OrphansTest() override { ::prctl(PR_SET_CHILD_SUBREAPER, 0); }
+};
+
+TEST_F(OrphansTest, AreReapedWhileTheProgramRuns) {
+  const auto processes = start(
+      "for i in 1 2 3 4 5; do sh -c 'sleep 0.05 & echo $! >>$FOLDER/orphans'; done; touch $FOLDER/ready; "
+      "exec sleep 1000");
+  std::vector<pid_t> left;
+  std::ifstream orphans(folder_ / "orphans");
+  for (pid_t orphan = 0; orphans >> orphan;) left.push_back(orphan);
+  EXPECT_EQ(left.size(), 5u);
+  for (const auto end = Clock::now() + 30s; !left.empty() && Clock::now() < end;) {
+    EXPECT_FALSE(processes->watch(20ms).has_value());
+    std::erase_if(left, [](pid_t orphan) { return ::kill(orphan, 0) != 0; });  // a zombie can still be signalled
+  }
+  EXPECT_TRUE(left.empty()) << left.size() << " were not reaped";
+  EXPECT_FALSE(processes->all_done());
+  processes->stop(SIGKILL, 1s);
 }
 
 TEST_F(ProcessesTest, WhatAProgramLeavesEndsWithItWhereNothingStopsIt) {

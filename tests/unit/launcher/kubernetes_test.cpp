@@ -85,6 +85,26 @@ TEST(KubernetesObjects, HaveTheValuesOfVariablesInTheSecretOnly) {
   EXPECT_EQ(container(job, "StatefulSet").at("env").dump(), R"([{"name":"HOME","value":"/tmp"}])");
 }
 
+Json grace(const KubernetesJob& job, const std::string& kind) {
+  return of_kind(job, kind).at("spec").at("template").at("spec").at("terminationGracePeriodSeconds");
+}
+
+std::string leave_command(const KubernetesJob& job) {
+  return container(job, "StatefulSet").at("lifecycle").at("preStop").at("exec").at("command").dump();
+}
+
+TEST(KubernetesObjects, GiveProgramsTheTimeToEnd) {
+  KubernetesJob job = small_job();
+  job.time_to_end = std::chrono::seconds(70);
+  EXPECT_EQ(grace(job, "StatefulSet").as_integer(), 120);
+  EXPECT_EQ(grace(job, "Job").as_integer(), 300);
+  EXPECT_NE(leave_command(job).find(R"("--limit","100")"), std::string::npos);
+  job.time_to_end = std::chrono::seconds(4200);
+  EXPECT_EQ(grace(job, "StatefulSet").as_integer(), 4250);
+  EXPECT_EQ(grace(job, "Job").as_integer(), 4250);
+  EXPECT_NE(leave_command(job).find(R"("--limit","4230")"), std::string::npos);
+}
+
 TEST(KubernetesObjects, BeginProbesOutsideOfTheVolume) {
   EXPECT_EQ(container(small_job(), "StatefulSet").at("workingDir").as_string(), "/tmp");
   EXPECT_EQ(container(small_job(), "Job").at("workingDir").as_string(), "/volume");

@@ -6,6 +6,7 @@
 #include <fstream>
 #include <thread>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/wait_status.hpp>
 #include <dtrain/elastic/agent.hpp>
@@ -64,6 +65,17 @@ TEST_F(LocalLauncherTest, AgentsEndWithAJobThatIsOver) {
     EXPECT_FALSE(has_ended(agent()));
   }
   EXPECT_EQ(::kill(agent(), 0), -1) << "it still runs, or was not reaped";
+}
+
+TEST_F(LocalLauncherTest, AnAgentThatDoesNotStartIsNoFaultOfAnotherMachine) {
+  LocalLauncher launcher({.command = {(folder_ / "missing").string()}});
+  try {
+    start(launcher, "w1", folder_.path());
+    FAIL() << "there is no such program";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.exit_code(), ExitCode::failed);
+    EXPECT_TRUE(std::string(error.what()).starts_with("its agent does not start: ")) << error.what();
+  }
 }
 
 TEST_F(LocalLauncherTest, WhatAnInheritedAgentLeftEndsWhenAnotherTakesItsPlace) {

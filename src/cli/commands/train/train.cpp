@@ -204,7 +204,8 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
 
 ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::TrainOptions options = given;
-  options.job.slots = config::workers_of_host(options.compute);
+  const int workers = config::workers_of_host(options.compute);
+  options.job.slots = workers > 1 ? workers : 0;  // one leaves it to the list of hosts
   job::settle_queue(options.job, set);
   config::check_training_job(options.job, set);
   job::let_stronger_start_decide(set, options);

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <vector>
 
+#include <dtrain/base/process.hpp>
+
 namespace dtrain {
 namespace {
 
@@ -51,6 +53,20 @@ TEST(KillFound, EndsWhereEachRoundFindsAnotherProcess) {
 
 TEST(KillFound, SparesTheCaller) {
   EXPECT_EQ(kill_found([] { return Processes{::getpid()}; }), Processes());
+}
+
+TEST(ReapAdopted, ReapsWhatEndedAfterAKnownChild) {
+  const Processes children{waiting_child(), waiting_child(), waiting_child()};
+  for (const pid_t child : children) {
+    ::kill(child, SIGKILL);
+    siginfo_t info{};
+    ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(child), &info, WEXITED | WNOWAIT), 0);
+  }
+  const Processes known{children[0], children[1]};
+  while (reap_adopted(known) != 0) {
+  }
+  EXPECT_EQ(::waitpid(children[2], nullptr, WNOHANG), -1) << "it was not reaped";
+  for (const pid_t child : known) EXPECT_EQ(::waitpid(child, nullptr, WNOHANG), child) << "it was reaped";
 }
 
 }  // namespace

@@ -106,11 +106,14 @@ TEST(Mesh, SaysThatNoThreadIsToBeHad) {
   std::string why;
   try {
     endpoint.connect({1, 0, {endpoint.address(), {"127.0.0.1", 1}}}, 5s);
+  } catch (const PeerLost& error) {
+    why = std::string("a peer is blamed: ") + error.what();
   } catch (const std::exception& error) {
     why = error.what();
   }
   ASSERT_EQ(::pthread_setattr_default_np(&before), 0);
   EXPECT_NE(why.find("no thread is to be had for the call to rank 1"), std::string::npos) << why;
+  EXPECT_EQ(why.find("a peer is blamed"), std::string::npos) << why;
 }
 
 TEST(Mesh, OfOneMachineGoesByUnixSockets) {

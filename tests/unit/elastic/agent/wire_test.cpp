@@ -29,5 +29,14 @@ TEST(Wire, AFrameOfEachTagComesBackAndNoOtherOne) {
   EXPECT_THROW(decode("j"), DataError);
 }
 
+TEST(Wire, AnEndSaysWhetherThereWasAProcess) {
+  for (const bool started : {false, true}) {
+    const Exited back = exited_from_json(to_json(Exited{127, 0, {"no process"}, started}));
+    EXPECT_EQ(back.started, started);
+    EXPECT_EQ(back.exit_code, 127);
+    EXPECT_EQ(back.last_lines, std::vector<std::string>{"no process"});
+  }
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

@@ -206,6 +206,20 @@ TEST_F(CoordinatorTest, ADrainThatLeavesTooFewWorkersNeedsAYes) {
   EXPECT_TRUE(coordinator_->state().hosts.at("w2").drained);
 }
 
+// As a drain does. w2 is drained already, so the last worker is on w1.
+TEST_F(CoordinatorTest, ARemovalThatLeavesTooFewWorkersNeedsAYes) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  const auto request = [&](const char* text) { return ask(Json::parse(text, "a request")); };
+  request(R"({"ask": "drain", "host": "w2"})");
+  const Json refused = request(R"({"ask": "edit-hosts", "remove": ["w1"], "keep_enough": true})");
+  ASSERT_TRUE(refused.find("error")) << refused.dump();
+  EXPECT_NE(refused.at("error").at("message").as_string().find("0 workers of at least 1"), std::string::npos);
+  EXPECT_NE(refused.at("error").at("hint").as_string().find("setting 'yes' removes w1"), std::string::npos);
+  EXPECT_TRUE(request(R"({"ask": "edit-hosts", "remove": ["w2"], "keep_enough": true})").at("ok").as_bool());
+  EXPECT_EQ(read_file(folder_ / "host_worker"), "w1\n");
+}
+
 TEST_F(CoordinatorTest, TheListSaysWhatTheJobDoes) {
   begin();
   const auto list = [&] { return ask(Json::object({{"ask", "list"}})); };

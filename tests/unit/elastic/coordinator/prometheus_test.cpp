@@ -25,6 +25,20 @@ TEST(Prometheus, AJobThatEndsOrHasNoMembersHasNoSpeed) {
   EXPECT_TRUE(speed_is(state, "0"));
 }
 
+TEST(Prometheus, MembersOfAJobThatPausesDoNotTrain) {
+  const auto workers_are = [](const State& state, const char* number) {
+    const std::string line = std::string("\ndtrain_workers ") + number + "\n";
+    return prometheus_text(state, JobMeter(), Time{1h}).find(line) != std::string::npos;
+  };
+  State state;
+  state.current.emplace();
+  state.current->members = {1};
+  state.workers[1].id = 1;
+  EXPECT_TRUE(workers_are(state, "1"));
+  state.freezing.emplace();
+  EXPECT_TRUE(workers_are(state, "0"));
+}
+
 TEST(Prometheus, AMemberHasTheRankThatWasCommittedOrNone) {
   State state;
   state.current.emplace();

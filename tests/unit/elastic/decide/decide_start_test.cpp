@@ -142,6 +142,42 @@ TEST(DecideStart, WhenEveryHostFailsToStartTheJobFailsAtOnceWithTheFirstReason) 
   EXPECT_NE(finish[0].reason.find("connection refused"), std::string::npos);
 }
 
+TEST(DecideStart, AStartThatFailsOnThisMachineRefusesNothing) {
+  Job job;
+  job.want({"w1"});
+  job.feed(HostDown{"w1", "cannot start a process", true});
+  const auto finish = of_kind<Finish>(job.actions());
+  ASSERT_EQ(finish.size(), 1u);
+  EXPECT_EQ(finish[0].exit_code, ExitCode::failed);
+}
+
+TEST(DecideStart, AProcessThatWasNotStartedHasNoExitCode) {
+  Job job(Policy{});
+  job.want({"w1"});
+  job.host_up("w1");
+  job.feed(WorkerExited{job.worker_on("w1"), 127, 0, {"no process is to be had"}, false});
+  ASSERT_TRUE(job.state().first_failure);
+  EXPECT_EQ(job.state().first_failure->reason, "its process was not started: no process is to be had");
+  EXPECT_EQ(job.state().first_failure->exit_code, 0);
+}
+
+// The last worker that failed would be evicted otherwise.
+TEST(DecideStart, AWorkerThatLacksAThreadIsEvictedBeforeThoseThatMissIt) {
+  Job job;
+  job.want({"w1", "w2"});
+  for (const char* host : {"w1", "w2"}) job.prepare_host(host);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    for (int i = 0; i < 100 && !job.state().change; ++i) job.pass(100ms);
+    ASSERT_TRUE(job.state().change);
+    const Generation number = job.state().change->number;
+    job.say(job.worker_on("w1"), Meshed{number, "no thread is to be had", true});
+    job.say(job.worker_on("w2"), Meshed{number, "rank 0 has not called"});
+  }
+  ASSERT_TRUE(job.state().first_failure);
+  EXPECT_EQ(job.state().first_failure->host, "w1");
+  EXPECT_NE(job.state().first_failure->reason.find("no thread is to be had"), std::string::npos);
+}
+
 TEST(DecideStart, AWorkerThatWouldComputeOtherBitsIsRefused) {
   Job job;
   job.want({"w1", "w2"});

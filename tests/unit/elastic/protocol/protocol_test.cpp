@@ -18,7 +18,7 @@ std::vector<ToWorker> one_of_each_to_worker() {
 std::vector<FromWorker> one_of_each_from_worker() {
   return {Hello{4711, {"127.0.0.1", 4000}, "abc"},
           Ready{kStanding, "a hash"},
-          Meshed{5, "rank 1 is missing"},
+          Meshed{5, "no thread", true},
           Frozen{5, kStanding},
           Lost{5, kStanding, "rank 2 is gone"},
           Entered{6, kStanding},

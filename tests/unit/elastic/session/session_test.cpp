@@ -189,6 +189,22 @@ TEST(Session, ANewerPrepareCancelsTheOneUnderWay) {
   EXPECT_EQ(meshed.failure, "");
 }
 
+// Whether its peers or its own machine are at fault.
+TEST(Session, SaysWhoseFaultItIsThatThereIsNoMesh) {
+  for (const bool is_local : {false, true}) {
+    Inbox inbox;
+    WorkerSession session(inbox, data_of(1),
+                          [is_local](const comm::MeshPlan&, std::chrono::milliseconds,
+                                     const std::stop_token&) -> std::unique_ptr<comm::Communicator> {
+                            if (is_local) throw Error("no thread");
+                            throw PeerLost("rank 1 is missing");
+                          },
+                          {.worker = 1, .fingerprint = "f", .mesh_deadline = kLong});
+    session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});
+    EXPECT_EQ(inbox.next<Meshed>().is_local, is_local);
+  }
+}
+
 TEST(Session, AnAgreedMeshSurvivesANewerPrepare) {
   LocalMeshes meshes;
   Rig rig(meshes);

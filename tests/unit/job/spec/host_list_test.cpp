@@ -137,6 +137,13 @@ TEST_F(GrantedHostsTest, AreThoseOfTheSchedulersJobWithTheirSlots) {
   EXPECT_EQ(choose_hosts(options_, false, false).text, "h1 slots=2\nh2 slots=2\n");
 }
 
+TEST_F(GrantedHostsTest, HaveTheUsersSlotsWhereTheseAreGiven) {
+  options_.slots = 3;
+  EXPECT_EQ(choose_hosts(options_, false, false).text, "h1 slots=3\nh2 slots=3\n");
+  options_.slots = 1;
+  EXPECT_EQ(choose_hosts(options_, false, false).text, "h1\nh2\n");
+}
+
 TEST_F(GrantedHostsTest, AreAllWhereSlotsWereAskedFor) {
   options_.hosts = 4;
   EXPECT_EQ(chosen(true), (Names{"h1", "h2"}));
