@@ -1,13 +1,17 @@
 #include "detach.hpp"
 
+#include <fmt/format.h>
 #include <poll.h>
 #include <signal.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <memory>
+#include <span>
+#include <tuple>
 
 #include <dtrain/base/daemon.hpp>
+#include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/signals.hpp>
@@ -17,8 +21,38 @@
 namespace dtrain::job {
 namespace {
 
-// Returns true if a byte came, false if the other end was closed.
-bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
+// What the background process writes: first to memory, then to the log.
+struct BackgroundOutput {
+  FileDescriptor words, log, pipe;
+};
+
+std::string background_words(const FileDescriptor& words) {
+  return read_file(fmt::format("/proc/self/fd/{}", words.get()));
+}
+
+// A full disk takes nothing; the process that waits has the text from memory.
+void append_to_log(const FileDescriptor& log, const std::string& text) { std::ignore = write_all(log, bytes_of(text)); }
+
+// Tells where in the log the process goes on.
+void take_log(const BackgroundOutput& output, const Path& log_path) {
+  append_to_log(output.log, background_words(output.words));
+  const std::uint64_t begin = std::filesystem::file_size(log_path);
+  redirect_streams(output.log);
+  std::ignore = write_all(output.pipe, std::as_bytes(std::span(&begin, 1)));
+}
+
+// While a job that has not ended is recorded, its coordinator writes the log.
+bool is_log_of_another(const JobFolder& folder) {
+  bool is_of_another = true;
+  std::ignore = attempt([&] {
+    const auto recorded = read_coordinator(folder);
+    is_of_another = recorded && !recorded->over();
+  });
+  return is_of_another;
+}
+
+// Returns true if all bytes came, false if the other end was closed.
+bool wait_for_bytes(const FileDescriptor& pipe, std::span<std::byte> bytes, pid_t child) {
   while (true) {
     pollfd waiting{.fd = pipe.get(), .events = POLLIN, .revents = 0};
     ::poll(&waiting, 1, 200);
@@ -27,10 +61,9 @@ bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
       throw Interrupted(stop_signal(), "stopped before the job ran; the job was asked to end");
     }
     if (waiting.revents == 0) continue;
-    char byte = 0;
-    const ssize_t got = ::read(pipe.get(), &byte, 1);
+    const ssize_t got = ::read(pipe.get(), bytes.data(), bytes.size());
     if (got < 0 && errno == EINTR) continue;
-    return got == 1;
+    return got == static_cast<ssize_t>(bytes.size());
   }
 }
 
@@ -39,26 +72,36 @@ bool wait_for_byte(const FileDescriptor& pipe, pid_t child) {
 Detached detach(const JobFolder& folder) {
   make_folder(folder.logs());
   const Path log_path = folder.coordinator_log();
-  const FileDescriptor log = open_log(log_path);
-  const auto written_before = std::filesystem::file_size(log_path);
+  BackgroundOutput output{.words = memory_file(), .log = open_log(log_path), .pipe = {}};
   Pipe pipe = make_pipe();
   const pid_t child = fork_process();
   if (child == 0) {
     ::setsid();
-    redirect_streams(log);
-    auto end = std::make_shared<FileDescriptor>(std::move(pipe.write_end));
-    return {.tell_running =
-                [end] {
-                  if (*end && ::write(end->get(), "r", 1) == 1) *end = FileDescriptor();
+    redirect_streams(output.words);
+    output.pipe = std::move(pipe.write_end);
+    auto own = std::make_shared<BackgroundOutput>(std::move(output));
+    return {.take_log = [own, log_path] { take_log(*own, log_path); },
+            .tell_running =
+                [own] {
+                  if (own->pipe && ::write(own->pipe.get(), "r", 1) == 1) own->pipe = FileDescriptor();
                 },
             .outcome = {}};
   }
   watch_stop_signals();
   pipe.write_end = FileDescriptor();
-  Detached::Outcome outcome{.runs = wait_for_byte(pipe.read_end, child), .pid = child, .exit_code = 0, .said = {}};
-  if (!outcome.runs) outcome.exit_code = wait_for_end(child).shell_code();
-  outcome.said = read_file(log_path).substr(written_before);
-  return {.tell_running = [] {}, .outcome = std::move(outcome)};
+  std::uint64_t begin = 0;
+  std::byte running{};
+  const bool has_log = wait_for_bytes(pipe.read_end, std::as_writable_bytes(std::span(&begin, 1)), child);
+  const bool runs = has_log && wait_for_bytes(pipe.read_end, std::span(&running, 1), child);
+  Detached::Outcome outcome{.runs = runs, .pid = child, .exit_code = 0, .said = {}};
+  if (!runs) outcome.exit_code = wait_for_end(child).shell_code();
+  outcome.said = background_words(output.words);
+  if (has_log) {
+    outcome.said += read_file(log_path).substr(begin);
+  } else if (!is_log_of_another(folder)) {
+    append_to_log(output.log, outcome.said);
+  }
+  return {.take_log = [] {}, .tell_running = [] {}, .outcome = std::move(outcome)};
 }
 
 }  // namespace dtrain::job

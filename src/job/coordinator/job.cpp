@@ -27,8 +27,12 @@
 namespace dtrain::job {
 namespace {
 
-ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Reporter& reporter,
-                         const std::function<void()>& tell_running) {
+// Steps of a start that a process in the background tells of.
+struct StartSteps {
+  std::function<void()> coordinates, runs;
+};
+
+ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Reporter& reporter, const StartSteps& tell) {
   watch_stop_signals();
   const JobFolder folder{start.job.folder};
   const StartingHosts hosts = start.job.is_by_folder() ? await_hosts(start.job, start.resume, reporter)
@@ -44,9 +48,10 @@ ExitCode coordinate_here(const JobStart& start, const MakeWork& make_work, Repor
   make_folder(folder.path);
   const FileLock lock = coordinate(folder);
   refuse_living_job(folder);
+  tell.coordinates();
   create_job_files(folder, hosts, start.resume, reporter);
   JobRun job(*work, workers_of(hosts.list), folder, reporter);
-  return job.until_over(tell_running);
+  return job.until_over(tell.runs);
 }
 
 // The background process has ended, and its log does not say why.
@@ -144,7 +149,7 @@ ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& rep
   if (!start.job.detach) {
     JobWatch watch(folder, reporter);
     try {
-      return coordinate_here(start, make_work, reporter, [] {});
+      return coordinate_here(start, make_work, reporter, {[] {}, [] {}});
     } catch (const Replaced& replaced) {
       reporter.note(fmt::format("{}; {}", replaced.what(), log_follows(folder)));
     }
@@ -153,10 +158,14 @@ ExitCode run_job(const JobStart& start, const MakeWork& make_work, Reporter& rep
   const Detached detached = detach(folder);
   if (detached.outcome) return answer_detached(*detached.outcome, folder, reporter);
   const std::unique_ptr<Reporter> own = reporter.reopened();
-  return coordinate_here(start, make_work, *own, [&] {
-    own->flush();  // the process that waits shows what this one has said
-    detached.tell_running();
-  });
+  // The process that waits shows what this one has said.
+  const auto tell = [&own](const std::function<void()>& step) {
+    return [&own, &step] {
+      own->flush();
+      step();
+    };
+  };
+  return coordinate_here(start, make_work, *own, {tell(detached.take_log), tell(detached.tell_running)});
 }
 
 ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
