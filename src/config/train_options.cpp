@@ -257,7 +257,9 @@ void bind_reports(OptionSet& set, TrainOptions& options) {
   set.add("--disp-batches", options.disp_batches, "N", "number of steps between two log lines", at_least(1));
   set.add("--top-k", options.top_k, "K", "report top-K accuracy; 0 for none", at_least(0));
   set.add_custom(
-      "--loss", "ce|nll|ce,nll", "also log the loss, as MXNet's metric cross-entropy, nll-loss or both",
+      "--loss", "ce|nll|ce,nll",
+      "also log the loss, as MXNet's metric cross-entropy, nll-loss or both; one that is trained otherwise, as by "
+      "--bce-loss, --focal-gamma, --class-weights or --label-smoothing, is logged as Train-loss",
       [&options](const std::string& text) { options.losses = loss_metrics(text); },
       [&options] { return join(options.losses, ","); });
   set.add_path_or_none("--tensorboard", options.tensorboard, "folder for TensorBoard event files");

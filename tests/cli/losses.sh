@@ -17,7 +17,9 @@ for name in bce focal weights; do
   run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/$name --seed 1 --threads 1
   check "a run with $name succeeds" exits 0
   check "$name: training sees a finite loss" bash -c "grep -qE 'Train-accuracy=0\.[0-9]+' err"
-  run train "${small_training[@]}" "${options[@]}" --num-epochs 1 --model-prefix m/two-$name --seed 1 --threads 2
+  run train "${small_training[@]}" "${options[@]}" --num-epochs 1 --model-prefix m/two-$name --seed 1 --threads 2 --loss ce
+  check "$name: the training's loss is no cross-entropy" says_line '^Epoch\[0\] Train-loss=[0-9.]+$'
+  check "$name: that of the validation is" says_line '^Epoch\[0\] Validation-cross-entropy=[0-9.]+$'
   run train "${small_training[@]}" "${options[@]}" --num-epochs 2 --model-prefix m/two-$name --threads 2 --resume
   check "$name: a resumed run ends in the same weights" same "$(hash_of m/two-$name)" "$(hash_of m/$name)"
 done

@@ -33,4 +33,15 @@ std::optional<std::string> undivided_pixels(const nn::Graph& graph, const Option
       graph.name);
 }
 
+std::optional<std::string> faint_erasing(const TrainOptions& options) {
+  const data::Augment& augment = options.data.augment;
+  const bool is_noise = augment.random_erasing > 0 && augment.erasing_mode != data::ErasingMode::zero;
+  const bool learns = options.epochs > 0 && !options.benchmark && !options.test_io;
+  if (!is_noise || !learns || augment.std != kUndivided) return std::nullopt;
+  return fmt::format(
+      "--random-erasing-mode {} draws noise of deviation 1, which is nothing beside pixels that --rgb-std does not "
+      "divide: give --rgb-std, such as 58; or --random-erasing-mode const",
+      enum_name(kErasingNames, augment.erasing_mode));
+}
+
 }  // namespace dtrain::config

@@ -51,7 +51,7 @@ std::uint64_t steps_until(const TrainRun& run) {
 RunWatch::RunWatch(Reporter& reporter, const TrainRun& run, const std::optional<Path>& steps)
     : reporter_(reporter),
       run_(run),
-      log_(reporter, run.options),
+      log_(reporter, run.options, run.graph),
       best_(run.start ? run.start->best : train::BestEpoch{}),
       json_(reporter) {
   observers_.add(log_);

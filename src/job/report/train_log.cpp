@@ -5,11 +5,26 @@
 
 #include <algorithm>
 #include <cmath>
+#include <variant>
 
 namespace dtrain::job {
+namespace {
 
-TrainLog::TrainLog(Reporter& reporter, const config::TrainOptions& options)
-    : reporter_(reporter), options_(options), progress_(reporter) {}
+// MXNet's metrics are plain cross-entropy, which evaluations count and a training with another loss does not.
+std::vector<std::string> names_of_training_loss(const std::vector<std::string>& metrics, const nn::Graph& graph) {
+  const nn::Layer* const last = graph.nodes.empty() ? nullptr : &graph.nodes.back().layer;
+  const auto* const loss = last ? std::get_if<nn::SoftmaxLoss>(last) : nullptr;
+  if (metrics.empty() || !loss || *loss == nn::SoftmaxLoss{}) return metrics;
+  return {"loss"};
+}
+
+}  // namespace
+
+TrainLog::TrainLog(Reporter& reporter, const config::TrainOptions& options, const nn::Graph& graph)
+    : reporter_(reporter),
+      options_(options),
+      training_losses_(names_of_training_loss(options.losses, graph)),
+      progress_(reporter) {}
 
 void TrainLog::on_step(const train::StepReport& report) {
   add(report);
@@ -44,7 +59,7 @@ std::string TrainLog::window_metrics(const train::StepReport& report) const {
   }
   std::string text = fmt::format("\taccuracy={:.6f}", window_.correct / window_.samples);
   if (options_.top_k > 0) text += fmt::format("\t{}={:.6f}", top_k_name(), window_.top_k_correct / window_.samples);
-  for (const std::string& metric : options_.losses) {
+  for (const std::string& metric : training_losses_) {
     text += fmt::format("\t{}={:.6f}", metric, window_.loss / window_.samples);
   }
   return text;
@@ -63,14 +78,14 @@ void TrainLog::on_epoch(const train::EpochReport& report) {
   if (std::isnan(report.accuracy)) {
     reporter_.note(fmt::format("Epoch[{}] Train-loss={:.6f}", report.epoch, report.loss));
   } else {
-    log_accuracy(report.epoch, "Train", report);
+    log_accuracy(report.epoch, "Train", training_losses_, report);
   }
   reporter_.note(fmt::format("Epoch[{}] Time cost={:.3f}", report.epoch, report.time.count()));
   window_ = {};
 }
 
 void TrainLog::on_evaluation(const train::EvaluationReport& report) {
-  if (!report.boxes) return log_accuracy(report.epoch, "Validation", report);
+  if (!report.boxes) return log_accuracy(report.epoch, "Validation", options_.losses, report);
   const auto log = [&](const char* what, const train::CocoFigures& figures) {
     reporter_.note(fmt::format("Epoch[{}] Validation-{}AP={:.6f}", report.epoch, what, figures.ap));
     reporter_.note(fmt::format("Epoch[{}] Validation-{}AP50={:.6f}", report.epoch, what, figures.ap50));
@@ -80,17 +95,17 @@ void TrainLog::on_evaluation(const train::EvaluationReport& report) {
 }
 
 template <typename Report>
-void TrainLog::log_accuracy(std::uint32_t epoch, const char* phase, const Report& report) {
+void TrainLog::log_accuracy(std::uint32_t epoch, const char* phase, const std::vector<std::string>& losses,
+                            const Report& report) {
   reporter_.note(fmt::format("Epoch[{}] {}-accuracy={:.6f}", epoch, phase, report.accuracy));
   if (options_.top_k > 0) {
     reporter_.note(fmt::format("Epoch[{}] {}-{}={:.6f}", epoch, phase, top_k_name(), report.top_k_accuracy));
   }
-  log_losses(epoch, phase, report.loss);
+  log_losses(epoch, phase, losses, report.loss);
 }
 
-void TrainLog::log_losses(std::uint32_t epoch, const char* phase, double loss) {
-  for (const std::string& metric : options_.losses)
-    reporter_.note(fmt::format("Epoch[{}] {}-{}={:.6f}", epoch, phase, metric, loss));
+void TrainLog::log_losses(std::uint32_t epoch, const char* phase, const std::vector<std::string>& names, double loss) {
+  for (const std::string& name : names) reporter_.note(fmt::format("Epoch[{}] {}-{}={:.6f}", epoch, phase, name, loss));
 }
 
 void TrainLog::on_checkpoint(const Path& path) {

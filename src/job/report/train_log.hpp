@@ -6,6 +6,7 @@
 #include <vector>
 
 #include <dtrain/base/reporter.hpp>
+#include <dtrain/nn/graph.hpp>
 #include <dtrain/train/trainer.hpp>
 
 #include "config/train_options.hpp"
@@ -16,7 +17,8 @@ namespace dtrain::job {
 // Borrows everything; used from one thread.
 class TrainLog final : public train::Observer {
  public:
-  TrainLog(Reporter& reporter, const config::TrainOptions& options);
+  // `graph`: its loss says by which names the log shows the training's.
+  TrainLog(Reporter& reporter, const config::TrainOptions& options, const nn::Graph& graph);
   void on_first_batch(const data::Batch&) override {}
   void on_step(const train::StepReport& report) override;
   void on_epoch(const train::EpochReport& report) override;
@@ -39,12 +41,14 @@ class TrainLog final : public train::Observer {
   void log_window(const train::StepReport& report);
   std::string window_metrics(const train::StepReport& report) const;
   template <typename Report>
-  void log_accuracy(std::uint32_t epoch, const char* phase, const Report& report);
-  void log_losses(std::uint32_t epoch, const char* phase, double loss);
+  void log_accuracy(std::uint32_t epoch, const char* phase, const std::vector<std::string>& losses,
+                    const Report& report);
+  void log_losses(std::uint32_t epoch, const char* phase, const std::vector<std::string>& names, double loss);
   std::string top_k_name() const;
 
   Reporter& reporter_;
   const config::TrainOptions& options_;
+  const std::vector<std::string> training_losses_;  // names of the training's loss
   ProgressLine progress_;
   Window window_;
   std::optional<Path> last_checkpoint_;

@@ -74,5 +74,26 @@ TEST(UndividedPixels, AreNoWarningWhereWeightsBroughtADeviation) {
   EXPECT_EQ(run.warning(), "");
 }
 
+TEST(FaintErasing, IsAWarningWhereNothingDividesThePixels) {
+  for (const char* mode : {"pixel", "rand"}) {
+    RunOfNetwork run("resnet");
+    run.give("random-erasing", "0.25");
+    run.give("random-erasing-mode", mode);
+    const std::string warning = faint_erasing(run.options).value_or("");
+    EXPECT_NE(warning.find(std::string("--random-erasing-mode ") + mode), std::string::npos) << warning;
+    EXPECT_NE(warning.find("give --rgb-std"), std::string::npos) << warning;
+    run.give("rgb-std", "58");
+    EXPECT_EQ(faint_erasing(run.options), std::nullopt);
+  }
+}
+
+TEST(FaintErasing, IsNoWarningWithoutNoise) {
+  RunOfNetwork run("resnet");
+  EXPECT_EQ(faint_erasing(run.options), std::nullopt);
+  run.give("random-erasing", "0.25");
+  run.give("random-erasing-mode", "const");
+  EXPECT_EQ(faint_erasing(run.options), std::nullopt);
+}
+
 }  // namespace
 }  // namespace dtrain::config

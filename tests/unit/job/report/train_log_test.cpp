@@ -24,7 +24,7 @@ train::EvaluationReport of_boxes_and_masks() {
 TEST(TrainLog, HasThePrecisionOfMasksAfterThatOfBoxes) {
   RecordingReporter reporter;
   const config::TrainOptions options;
-  TrainLog log(reporter, options);
+  TrainLog log(reporter, options, {});
   train::EvaluationReport report = of_boxes_and_masks();
   log.on_evaluation(report);
   EXPECT_EQ(reporter.notes, (Lines{"Epoch[3] Validation-AP=0.500000", "Epoch[3] Validation-AP50=0.750000",
@@ -37,10 +37,40 @@ TEST(TrainLog, HasThePrecisionOfMasksAfterThatOfBoxes) {
 TEST(TrainLog, TheLastCheckpointIsNoFileOfMxnet) {
   RecordingReporter reporter;
   const config::TrainOptions options;
-  TrainLog log(reporter, options);
+  TrainLog log(reporter, options, {});
   for (const char* file : {"m/x-0001.safetensors", "m/x-symbol.json", "m/x-0001.params"}) log.on_checkpoint(file);
   EXPECT_EQ(log.last_checkpoint(), Path("m/x-0001.safetensors"));
   EXPECT_EQ(reporter.notes.size(), 3u);
+}
+
+// Evaluations count plain cross-entropy, whatever is trained.
+TEST(TrainLog, NamesALossThatIsNoPlainCrossEntropy) {
+  config::TrainOptions options;
+  options.losses = {"cross-entropy", "nll-loss"};
+  train::EpochReport epoch;
+  epoch.loss = 0.5;
+  train::EvaluationReport evaluation;
+  evaluation.loss = 0.25;
+  const auto lines = [&](const nn::SoftmaxLoss& loss) {
+    RecordingReporter reporter;
+    nn::Graph graph;
+    graph.nodes.emplace_back().layer = loss;
+    TrainLog log(reporter, options, graph);
+    log.on_epoch(epoch);
+    log.on_evaluation(evaluation);
+    Lines losses;
+    for (const std::string& line : reporter.notes) {
+      if (line.find("accuracy") == line.npos && line.find("Time") == line.npos) losses.push_back(line);
+    }
+    return losses;
+  };
+  const Lines validation{"Epoch[0] Validation-cross-entropy=0.250000", "Epoch[0] Validation-nll-loss=0.250000"};
+  EXPECT_EQ(lines({}), (Lines{"Epoch[0] Train-cross-entropy=0.500000", "Epoch[0] Train-nll-loss=0.500000",
+                              validation[0], validation[1]}));
+  for (const nn::SoftmaxLoss& loss : {nn::SoftmaxLoss{.kind = nn::LossKind::sigmoid}, nn::SoftmaxLoss{.focal_gamma = 2},
+                                      nn::SoftmaxLoss{.label_smoothing = 0.1f}}) {
+    EXPECT_EQ(lines(loss), (Lines{"Epoch[0] Train-loss=0.500000", validation[0], validation[1]}));
+  }
 }
 
 TEST(BoardEvents, HaveThePrecisionOfMasksBesideThatOfBoxes) {
