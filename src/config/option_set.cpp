@@ -108,10 +108,9 @@ Option& OptionSet::add(std::string flags, Path& field, std::string help) {
 }
 
 Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::string help) {
-  constexpr char kBetween = '\n';
   const auto set = [&field](const std::string& text) {
     field.clear();
-    for (const std::string& word : split(text, kBetween)) field.emplace_back(not_empty(word));
+    for (const std::string& word : split(text, kBetweenRepeated)) field.emplace_back(not_empty(word));
   };
   const auto show = [&field] {
     std::vector<std::string> words;
@@ -121,7 +120,7 @@ Option& OptionSet::add_paths(std::string flags, std::vector<Path>& field, std::s
   Option& option = add_custom(std::move(flags), "PATH", std::move(help), set, show);
   option.many = true;
   option.offers = Offers::files;
-  option.between_words = kBetween;
+  option.between_words = std::string(1, kBetweenRepeated);  // a path may have a line break
   return option;
 }
 

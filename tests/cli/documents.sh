@@ -75,6 +75,7 @@ in_zsh() {  # the script is in a folder of fpath
 in_sourcing_zsh() {
   in_terminal "autoload -Uz compinit; compinit -u -D; source $top/completions/_dtrain; setopt no_beep auto_list" "$1" "$2" zsh -f
 }
+in_plain_zsh() { in_terminal "source $top/completions/_dtrain; setopt no_beep auto_list" "$1" "$2" zsh -f; }  # no compinit
 in_bash_terminal() { in_terminal ". $top/completions/dtrain.bash" "$1" "$2" bash --noprofile --norc; }
 wait_for_screen() {
   for _ in $(seq 300); do
@@ -237,5 +238,7 @@ in_zsh 'dtrain hosts remove --job-dir ~/work a' alpha
 check "zsh completes a host of a job below ~" offers alpha
 in_sourcing_zsh 'dtrain train --kv-store d' dist_sync
 check "zsh completes after a shell sourced the script" offers dist_sync dist_device_sync
+in_plain_zsh 'dtrain train --kv-store d' dist_sync
+check "zsh completes where the shell had not set up its completion" offers dist_sync dist_device_sync
 
 finish

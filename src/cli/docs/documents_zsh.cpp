@@ -9,7 +9,7 @@ namespace dtrain::cli {
 namespace {
 
 constexpr std::string_view kBegin = R"(#compdef dtrain
-# Made by `dtrain completion zsh`; `source <(dtrain completion zsh)` after compinit loads it, too.
+# Made by `dtrain completion zsh`; `source <(dtrain completion zsh)` loads it, too.
 _dtrain_local() {
   local -a found
   if [[ $PREFIX == '~/'* ]]; then PREFIX=$HOME/${PREFIX:2}; fi
@@ -31,13 +31,15 @@ constexpr std::string_view kMiddle = R"(    esac
   case $dtrain_path in
 )";
 
-// From a folder of fpath, zsh loads the script as the body of _dtrain.
+// From a folder of fpath, zsh loads the script as the body of _dtrain. A shell that sources it may not have set up its
+// completion; -i: without a question about folders that others may write.
 constexpr std::string_view kEnd = R"(  esac
 }
 
 if [[ $funcstack[1] == _dtrain ]]; then
   _dtrain "$@"
 else
+  (($+functions[compdef])) || { autoload -Uz compinit && compinit -i }
   compdef _dtrain dtrain
 fi
 )";

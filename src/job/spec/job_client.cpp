@@ -245,7 +245,8 @@ std::vector<std::string> edit_hosts(const JobFolder& folder, const HostEdit& edi
   return problems_in(ask_coordinator(folder, Json::object({{"ask", "edit-hosts"},
                                                            {"add", json_texts(edit.add)},
                                                            {"remove", json_texts(edit.remove)},
-                                                           {"any_number", edit.any_number}})));
+                                                           {"any_number", edit.any_number},
+                                                           {"keep_enough", edit.keep_enough}})));
 }
 
 std::vector<std::string> problems_in(const Json& answer) {

@@ -52,6 +52,7 @@ struct HostEdit {
   std::vector<std::string> add{};     // lines
   std::vector<std::string> remove{};  // names
   bool any_number = false;            // allows removing more than half of the hosts
+  bool keep_enough = false;           // refuses to remove so many that the job would wait for others
 };
 
 // The coordinator applies edits one after the other, replaces host_worker atomically, and acts at once. Returns what

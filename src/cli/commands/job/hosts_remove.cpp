@@ -22,7 +22,9 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
   hosts.required = true;
   hosts.many = true;
   hosts.offers = config::Offers::hosts;
-  set.add("--yes", options.yes, "allow removing more than half of the hosts").flag_only = true;
+  set.add("--yes", options.yes,
+          "allow removing more than half of the hosts, or so many that fewer than --min-workers workers stay")
+      .flag_only = true;
   set.add("--allow-mass-remove", options.allow_mass_remove, "same as --yes").flag_only = true;
   set.group("Job");
   config::bind_job_folder(set, options.job.path);
@@ -31,8 +33,8 @@ void bind(config::OptionSet& set, RemoveCommand& options) {
 ExitCode act(const RemoveCommand& options, const config::OptionSet&, Reporter& reporter) {
   const std::vector<std::string> names = host_names(options.hosts);
   const bool any_number = options.yes || options.allow_mass_remove;
-  job::warn_of_host_file(options.job, job::edit_hosts(options.job, {.remove = names, .any_number = any_number}),
-                         reporter);
+  const job::HostEdit edit{.remove = names, .any_number = any_number, .keep_enough = !any_number};
+  job::warn_of_host_file(options.job, job::edit_hosts(options.job, edit), reporter);
   if (reporter.json()) {
     reporter.answer_json(Json::object(
         {{"schema", "dtrain.hosts-remove/1"}, {"removed", json_texts(names)}, {"file", options.job.hosts().string()}}));
