@@ -123,7 +123,7 @@ class History {
     const double end = over_ ? end_ : std::max(end_, now);
     for (auto& [place, lane] : lanes_)
       if (lane.open) lane.spans.back().to = end;
-    end_pause(end);
+    if (!over_) end_start(end);
     // An event goodput is of one start, and a start that was killed has none.
     if (starts_ > 1) goodput_ = Json();
     Json view = Json::object({{"begin", begin_.value_or(0)}, {"end", end}, {"over", over_}});
@@ -170,9 +170,14 @@ class History {
     start_began_ = at;
   }
 
+  // One that made no step trained at no time, its pauses included.
   void end_start(double at) {
+    const double before = pause_seconds_;
     end_pause(at);
-    if (trains_ && start_began_ && !start_trains_) dead_seconds_ += at - *start_began_;
+    if (trains_ && start_began_ && !start_trains_) {
+      dead_seconds_ += at - *start_began_;
+      pause_before_steps_ += pause_seconds_ - before;
+    }
     start_began_.reset();
   }
 

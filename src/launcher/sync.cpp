@@ -181,6 +181,7 @@ class Copy {
     std::string output;
     net::SshCommand command{
         .argv = {"xargs", "-0", "stat", "-L", "-c", "%a", "--"}, .folder = folder_, .input = input_of(files)};
+    command.skip_login_text = true;
     command.on_output = [&](std::string_view bytes) { output += bytes; };
     const bool is_known = session_.run(command).ok();
     std::vector<unsigned> modes = parse_modes(output);
@@ -197,6 +198,7 @@ class Copy {
     if (files.empty()) return {};
     std::string output;
     net::SshCommand command{.argv = {"xargs", "-0", "sha256sum", "--"}, .folder = folder_, .input = input_of(files)};
+    command.skip_login_text = true;
     command.on_output = [&](std::string_view bytes) { output += bytes; };
     if (session_.run(command).code != kNotFound) return parse_hashes(output);
     std::map<std::string, std::string> hashes;  // a host without these programs: read the files back

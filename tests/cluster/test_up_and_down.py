@@ -114,6 +114,9 @@ def test_r06_down_says_that_an_up_is_at_work_and_the_up_what_is_there(cloud):
     assert "another `up` is at work on cluster demo" in said[0]
     assert "has ended meanwhile" in refused and "keeps running" not in refused, refused
     assert ids(cloud) == []
+    # The `up` gives its lease back on a group that is gone.
+    assert {one.split()[0] for one in cloud.proxy.denied} <= {"ec2:CreateTags"}
+    cloud.proxy.denied.clear()
 
 
 def test_r07_look_alikes_stay_as_they_are(cloud, demo):

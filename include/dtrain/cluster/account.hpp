@@ -19,6 +19,7 @@ struct Subnet {
   std::string id{}, vpc_id{}, zone{};
   bool gives_public_ip = false;
   std::optional<int> free_addresses{};  // nullopt: unknown
+  std::string block{};                  // "10.0.4.0/24": its addresses
 };
 
 struct MachineType {

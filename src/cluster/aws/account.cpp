@@ -53,20 +53,6 @@ std::optional<int> address_count(const net::Element& subnet) {
   return count ? std::optional(static_cast<int>(*count)) : std::nullopt;
 }
 
-// Without a name there is no cluster yet.
-Fleet nodes_of_cluster(net::AwsCalls& aws, const std::string& cluster) {
-  Fleet fleet{.name = cluster};
-  if (cluster.empty()) return fleet;
-  const Fields fields = filtered({{std::string("tag:") + tag::kCluster, cluster}});
-  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
-    for (const net::Element& instance : reservation.list("instancesSet")) {
-      Node node = node_of(instance);
-      if (node.there()) fleet.nodes.push_back(std::move(node));
-    }
-  }
-  return fleet;
-}
-
 std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec, const std::string& cluster) {
   Fields fields;
   if (!spec.subnet.empty()) {
@@ -78,13 +64,14 @@ std::vector<Subnet> read_subnets(net::AwsCalls& aws, const Spec& spec, const std
   for (const net::Element& one : aws.query_all(net::kEc2, "DescribeSubnets", fields, "subnetSet")) {
     if (spec.subnet.empty() && !suits_nodes(one, aws.region())) continue;
     all.push_back({one.value("subnetId"), one.value("vpcId"), one.value("availabilityZone"),
-                   one.value("mapPublicIpOnLaunch") == "true", address_count(one)});
+                   one.value("mapPublicIpOnLaunch") == "true", address_count(one), one.value("cidrBlock")});
   }
   if (all.empty()) {
     throw UsageError("the VPC has no subnets", "give setting 'vpc' or setting 'subnet' with one that has");
   }
   const SubnetChoice choice(spec, std::move(all));
-  return choice.is_open() ? choice.for_nodes_of(nodes_of_cluster(aws, cluster)) : choice.for_nodes_of({});
+  const bool matters = choice.is_open() && !cluster.empty();  // without a name there is no cluster yet
+  return choice.for_nodes_of(matters ? read_fleet(aws, cluster) : Fleet{});
 }
 
 using Offers = std::vector<std::pair<std::string, std::string>>;  // types, each with a zone

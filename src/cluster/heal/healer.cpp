@@ -94,8 +94,9 @@ void write_spending(net::AwsCalls& aws, const Fleet& fleet, const Spending& spen
 void count_out(net::AwsCalls& aws, const Fleet& fleet, const Node& node) {
   if (!tagged_wish(fleet) || !node.tags.contains(tag::kCluster) || node.tags.contains(tag::kLeft)) return;
   if (!mark_left(aws, node.instance_id)) return;
-  // After an `up` with fewer workers, a base worker may be beyond the wish: it was wanted no longer.
-  const int others = node.base ? counted_base(fleet, node.instance_id) : 0;
+  // After an `up` with fewer workers, a base worker may be beyond the wish: it was wanted no longer. The others are
+  // read anew, for they may have been counted out meanwhile, too.
+  const int others = node.base ? counted_base(read_fleet(aws, fleet.name), node.instance_id) : 0;
   change_wish(aws, fleet, std::nullopt, [&](Wish& wish) {
     const int fewer = node.base ? std::clamp(wish.base - others, 0, node.weight) : node.weight;
     lower(wish, node.base, fewer);

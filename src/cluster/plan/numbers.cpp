@@ -39,7 +39,8 @@ std::vector<const Node*> workers_in_order(const Fleet& fleet) {
 }
 
 bool is_staying_base(const Node& node) {
-  return node.role == Role::worker && node.base && !leaves_on_purpose(node) && !node.tags.contains(tag::kReplaced);
+  const bool goes = leaves_on_purpose(node) || node.tags.contains(tag::kReplaced) || node.tags.contains(tag::kLeft);
+  return node.role == Role::worker && node.base && !goes;
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 
 #include <dtrain/cluster/plan.hpp>
 
+#include "ssh_rule.hpp"
+
 namespace dtrain::cluster {
 namespace {
 
@@ -19,9 +21,21 @@ int machines_to_come(const Spec& spec, const Fleet& fleet) {
   return std::max(machines_for(workers, weight) + (has_head ? 0 : 1), 1);
 }
 
-// `subnets`: not empty. The first that has room, one with machines of the cluster before the others; where none has
-// enough, the one with the most.
-const Subnet& best_of(const std::vector<Subnet>& subnets, const std::set<std::string>& in_use, int machines) {
+// Where a lost head is started again, which keeps its address; empty: there is one.
+std::string address_of_lost_head(const Fleet& fleet) { return fleet.head() ? std::string() : fleet.tagged_head(); }
+
+bool holds(const Subnet& subnet, const std::string& address) {
+  const std::size_t length = subnet.block.find('/');
+  return !address.empty() && length != subnet.block.npos &&
+         is_same_block(address + subnet.block.substr(length), subnet.block);
+}
+
+// `subnets`: not empty. That of a lost head; else the first that has room, one with machines of the cluster before the
+// others; where none has enough, the one with the most.
+const Subnet& best_of(const std::vector<Subnet>& subnets, const std::set<std::string>& in_use, int machines,
+                      const std::string& lost_head) {
+  const auto of_head = std::ranges::find_if(subnets, [&](const Subnet& one) { return holds(one, lost_head); });
+  if (of_head != subnets.end()) return *of_head;
   for (const bool used : {true, false}) {
     for (const Subnet& one : subnets) {
       if (in_use.contains(one.id) == used && addresses_in(one) >= machines) return one;
@@ -52,7 +66,8 @@ std::vector<Subnet> SubnetChoice::for_nodes_of(const Fleet& fleet) const {
   for (const Node& node : fleet.nodes) in_use.insert(node.subnet_id);
   const int machines = machines_to_come(spec_, fleet);
   std::vector<Subnet> chosen;
-  for (const auto& [zone, subnets] : by_zone_) chosen.push_back(best_of(subnets, in_use, machines));
+  const std::string lost_head = address_of_lost_head(fleet);
+  for (const auto& [zone, subnets] : by_zone_) chosen.push_back(best_of(subnets, in_use, machines, lost_head));
   return chosen;
 }
 

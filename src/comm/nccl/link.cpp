@@ -26,9 +26,9 @@ UniqueId id_of_rank_0(const Api& api, Communicator& mesh) {
   const std::vector<std::string> all =
       mesh.all_gather(mesh.rank() == 0 && made == Result::success ? std::as_bytes(std::span(id.bytes)) : ByteView());
   if (all[0].size() != sizeof id.bytes) {
-    throw Error("rank 0 cannot make a communicator of NCCL" +
-                    (mesh.rank() == 0 ? fmt::format(": {}", api.error_text(made)) : std::string()),
-                kHint);
+    const std::string problem = "rank 0 cannot make a communicator of NCCL";
+    if (mesh.rank() != 0) throw PeerLost(problem, kHint);
+    throw Error(fmt::format("{}: {}", problem, api.error_text(made)), kHint);
   }
   std::memcpy(id.bytes, all[0].data(), sizeof id.bytes);
   return id;

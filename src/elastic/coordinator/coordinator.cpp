@@ -231,7 +231,7 @@ struct Coordinator::Impl {
     const HostsBack back = take_hosts_back(state, body, options.slots);
     std::vector<std::string> repairs = edit_host_file(host_file, present, options.slots, back.rest);
     warn_of(repairs);
-    const Json changed = hosts_changed(now, std::move(repairs));
+    Json changed = hosts_changed(now, std::move(repairs));
     if (!back.names.empty()) step(Undrain{back.names}, now);
     return changed;
   }

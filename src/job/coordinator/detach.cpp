@@ -91,8 +91,14 @@ Detached detach(const JobFolder& folder) {
   pipe.write_end = FileDescriptor();
   std::uint64_t begin = 0;
   std::byte running{};
-  const bool has_log = wait_for_bytes(pipe.read_end, std::as_writable_bytes(std::span(&begin, 1)), child);
-  const bool runs = has_log && wait_for_bytes(pipe.read_end, std::span(&running, 1), child);
+  bool has_log = false, runs = false;
+  try {
+    has_log = wait_for_bytes(pipe.read_end, std::as_writable_bytes(std::span(&begin, 1)), child);
+    runs = has_log && wait_for_bytes(pipe.read_end, std::span(&running, 1), child);
+  } catch (const Interrupted&) {  // its words so far, which memory alone holds until it has the log
+    if (!has_log && !is_log_of_another(folder)) append_to_log(output.log, background_words(output.words));
+    throw;
+  }
   Detached::Outcome outcome{.runs = runs, .pid = child, .exit_code = 0, .said = {}};
   if (!runs) outcome.exit_code = wait_for_end(child).shell_code();
   outcome.said = background_words(output.words);

@@ -152,6 +152,7 @@ std::optional<std::string> SshSession::sha256(const std::string& path) {
   std::string output;
   SshCommand command;
   command.argv = {"sha256sum", "--", path};
+  command.skip_login_text = true;
   command.on_output = [&](std::string_view piece) { output += piece; };
   // A backslash in front says that the name was written with escapes.
   const bool ended_well = run(command).ok();

@@ -6,7 +6,7 @@ namespace dtrain::cluster {
 namespace {
 
 Subnet subnet_in(const std::string& zone, const std::string& id, bool gives_public_ip, std::optional<int> free) {
-  return {id, "vpc-1", zone, gives_public_ip, free};
+  return {id, "vpc-1", zone, gives_public_ip, free, {}};
 }
 
 Spec spec_of_four() {
@@ -61,6 +61,17 @@ TEST(SubnetChoice, StaysWhereTheClusterHasMachines) {
   };
   EXPECT_EQ(chosen(4000, 1), "s-2") << "the head alone is missing";
   EXPECT_EQ(chosen(4000, 0), "s-1");
+}
+
+TEST(SubnetChoice, StartsALostHeadWhereItsAddressIs) {
+  const Spec spec = spec_of_four();
+  Subnet first = subnet_in("a", "s-1", true, 4000), second = subnet_in("a", "s-2", true, 0);
+  first.block = "10.0.0.0/20", second.block = "10.0.16.0/20";
+  Fleet fleet{.name = "demo", .group = SecurityGroup{}};
+  fleet.group->tags[tag::kHead] = "10.0.17.9";
+  EXPECT_EQ(ids_of(SubnetChoice(spec, {first, second}).for_nodes_of(fleet)).front(), "s-2");
+  fleet.nodes.push_back({.role = Role::head, .instance_id = "i-1"});
+  EXPECT_EQ(ids_of(SubnetChoice(spec, {first, second}).for_nodes_of(fleet)).front(), "s-1") << "it is there";
 }
 
 }  // namespace

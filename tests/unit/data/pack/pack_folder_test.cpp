@@ -313,7 +313,7 @@ TEST(PackFolder, FindsTheSplitsInAnArchive) {
     TemporaryFolder folder;
     NamedFiles files{{std::string(outer) + "beside.png", picture}};
     for (const std::string& name : kSplitPictures) files.emplace_back(outer + name, picture);
-    PackOptions options = one_set(folder);
+    PackOptions options = as_it_is(folder);
     const std::vector<std::pair<std::string, std::string>> archives{{"photos.tar", tar_of(files)},
                                                                     {"photos.zip", zip_of(files)}};
     for (const auto& [name, content] : archives) {
