@@ -124,7 +124,7 @@ class History {
     for (auto& [place, lane] : lanes_)
       if (lane.open) lane.spans.back().to = end;
     if (!over_) end_start(end);
-    // An event goodput is of one start, and a start that was killed has none.
+    // A goodput event speaks of one start, and a start that was killed wrote none.
     if (starts_ > 1) goodput_ = Json();
     Json view = Json::object({{"begin", begin_.value_or(0)}, {"end", end}, {"over", over_}});
     Json lanes = Json::array();
@@ -247,7 +247,7 @@ class History {
     if (!start_trains_) first_step(at, pause);
   }
 
-  // Of a start: there was nothing to lose before it.
+  // The first step of a start, before which a pause could cost no training.
   void first_step(double at, double pause) {
     start_trains_ = true;
     ++starts_;
@@ -300,10 +300,10 @@ class History {
   std::map<Place, Lane> lanes_;
   std::set<Place> trained_;  // members of the last commit
   std::optional<double> begin_, trains_;
-  std::optional<OpenPause> pause_;  // lasts
+  std::optional<OpenPause> pause_;  // the one that goes on
   double end_ = 0, dead_seconds_ = 0, pause_seconds_ = 0, pause_before_steps_ = 0, sent_bytes_ = 0;
   std::optional<double> start_began_;                 // by its first list of hosts; unset once it has ended
-  std::int64_t starts_ = 0;                           // that trained
+  std::int64_t starts_ = 0;                           // those that made a step
   bool start_trains_ = false, is_summed_up_ = false;  // the newest start made steps, and wrote its goodput
   bool over_ = false, has_uncounted_bytes_ = false;
   Json generations_ = Json::array(), pauses_ = Json::array(), stragglers_ = Json::array(), goodput_;

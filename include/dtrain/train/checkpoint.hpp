@@ -50,7 +50,9 @@ struct JobFacts {
   // Batch that the schedule's rates are meant for, where a step has as many samples as it has workers times a number;
   // 0: every step of the run has global_batch samples.
   int rate_batch = 0;
-  int worker_batch = 0;    // of a worker, where each has its own; 0: no worker has, or an earlier version wrote it
+  // Samples of one worker in a step, where workers have batches of their own; 0: they have none, or an earlier version
+  // wrote the checkpoint.
+  int worker_batch = 0;
   int logical_shards = 1;  // unused with rate_batch
   LocalSteps local{};
   GradientCompression compression{};  // with any(), the last optimizer slot is what it holds back

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <dtrain/train/trainer.hpp>
@@ -23,6 +24,8 @@ void require_record_order(const Checkpoint& start, const std::function<data::Rec
 // which the run evaluates. `here` null: it does not evaluate. `resumes`: as in TrainerOptions. `data` stays that of the
 // checkpoint.
 BestEpoch starting_best(const Checkpoint& start, const ValidationSet* here, bool resumes);
+// With which a note of notes_on_best() says that earlier accuracies compare with no later one.
+inline constexpr std::string_view kBestBeginsAnew = "the best epoch is looked for from epoch ";
 // What of that the user may not expect.
 std::vector<std::string> notes_on_best(const Checkpoint& start, const ValidationSet* here,
                                        const TrainerOptions& options);

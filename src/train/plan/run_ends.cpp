@@ -98,9 +98,9 @@ std::vector<std::string> notes_on_best(const Checkpoint& start, const Validation
     const std::string other = other_validation(start.best.data, *here);
     const bool keeps = options.keep_best && options.keep_checkpoints > 0;
     if (!other.empty() || chooses_by_accuracy(options)) {
-      notes.push_back(fmt::format("{}; the best epoch is looked for from epoch {} on{}",
-                                  other.empty() ? "the checkpoint does not say which epoch was the best one" : other,
-                                  since, keeps ? ", and the checkpoints of the epochs before stay" : ""));
+      notes.push_back(fmt::format(
+          "{}; {}{} on{}", other.empty() ? "the checkpoint does not say which epoch was the best one" : other,
+          kBestBeginsAnew, since, keeps ? ", and the checkpoints of the epochs before stay" : ""));
     }
   }
   if (start.best.is_due)

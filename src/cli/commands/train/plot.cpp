@@ -11,6 +11,7 @@
 #include <dtrain/base/file_exists.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
+#include <dtrain/train/run_ends.hpp>
 
 #include "cli/command.hpp"
 #include "cli/own_outputs.hpp"
@@ -56,14 +57,13 @@ std::string name_of(const Path& run) {
   return name.empty() ? "job" : name;
 }
 
-// How many of the accuracies were found since the validation data, or the views of them, changed: they compare. The
-// words are those of train::notes_on_best(), which a run that goes on with other data says.
+// How many of the accuracies were found since the validation data, or the views of them, changed: they compare. A run
+// that goes on with others notes so.
 std::size_t comparable_accuracies(std::span<const Json> events) {
-  constexpr std::string_view kChanged = "the best epoch is looked for from epoch ";
   std::size_t count = 0;
   std::optional<Json> samples;
   for (const Json& event : events) {
-    if (event.find_text("message").find(kChanged) != std::string::npos) count = 0;
+    if (event.find_text("message").find(train::kBestBeginsAnew) != std::string::npos) count = 0;
     if (event_kind(event) != EventKind::evaluation) continue;
     if (const Json* const here = event.find("samples")) {
       if (samples && *samples != *here) count = 0;
