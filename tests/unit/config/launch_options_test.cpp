@@ -52,14 +52,14 @@ TEST(LaunchOptionsForPods, CountTheHostsOfTorchrun) {
 }
 
 TEST(LaunchOptionsForPods, CountTheProcessorsAndGpusOfAPod) {
-  struct Case {
+  struct PodRanks {
     const char* word;
     double cpus;
     int gpus;
     const char* ranks;
   };
-  for (const Case& one : {Case{"3", 2, 0, "3"}, Case{"cpu", 1.5, 4, "2"}, Case{"gpu", 2, 4, "4"},
-                          Case{"auto", 0.1, 0, "1"}, Case{"auto", 8, 4, "4"}}) {
+  for (const PodRanks& one : {PodRanks{"3", 2, 0, "3"}, PodRanks{"cpu", 1.5, 4, "2"}, PodRanks{"gpu", 2, 4, "4"},
+                              PodRanks{"auto", 0.1, 0, "1"}, PodRanks{"auto", 8, 4, "4"}}) {
     PodOptions pods;
     pods.give("nproc-per-host", one.word);
     pods.options.job.kubernetes.cpus = one.cpus;
