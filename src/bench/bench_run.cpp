@@ -36,9 +36,9 @@ class StepClock final : public train::IgnoringObserver {
     loading_.push_back(phases[elastic::Phase::loading]);
     applying_.push_back(phases[elastic::Phase::applying]);
     measured_ += report.time.count();
-    const bool enough = length_.steps > 0 ? times_.seconds.size() >= static_cast<std::size_t>(length_.steps)
-                                          : measured_ >= length_.seconds;
-    if (!enough) return;
+    const int steps = static_cast<int>(times_.seconds.size());
+    const bool by_time = length_.steps == 0;
+    if (by_time ? measured_ < length_.seconds && steps < length_.enough_steps : steps < length_.steps) return;
     times_.loading = median(loading_);
     times_.applying = median(applying_);
     throw Enough();

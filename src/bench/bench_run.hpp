@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -11,11 +12,13 @@
 
 namespace dtrain::bench {
 
-// The length of a measurement: a number of steps, or if that is 0 a time. Warm-up steps come before and do not count.
+// The length of a measurement: a number of steps, or if that is 0 a time, which ends early after as many steps as say
+// enough. Warm-up steps come before and do not count.
 struct BenchLength {
   int warmup = 5;
   int steps = 0;
   double seconds = 5;
+  int enough_steps = std::numeric_limits<int>::max();
 };
 
 struct StepTimes {

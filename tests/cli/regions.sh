@@ -4,26 +4,22 @@ set -uo pipefail
 # shellcheck source=tests/cli/lib.sh
 . "$(dirname "$0")/lib.sh"
 
-run data prepare shapes-detection --out d --train-count 12 --val-count 6
+run data prepare shapes-detection --out d --train-count 8 --val-count 6
 small=(--backbone resnet-18 --proposals 16 --image-shape "3,64,64" --data-train d/shapes-detection_train
-  --batch-size 4 --logical-shards 2 --optimizer adamw --lr 0.001 --lr-schedule step --warmup-epochs 0 --disp-batches 1)
+  --batch-size 4 --logical-shards 2 --optimizer sgd --lr 0.001 --lr-schedule step --warmup-epochs 0 --disp-batches 1)
 masks=(--network mask-rcnn "${small[@]}")
-run train "${masks[@]}" --data-val d/shapes-detection_val --num-epochs 2 --model-prefix m/one --job-dir one
+run train "${masks[@]}" --data-val d/shapes-detection_val --num-epochs 1 --model-prefix m/one --job-dir one
 check "Mask R-CNN is trained" exits 0
 check "the parts of its loss are in the log" says_line '^Epoch\[0\] Batch \[1\].*loss=[0-9.]+.objectness=[0-9.]+.rpn_box_reg=[0-9.]+.classifier=[0-9.]+.box_reg=[0-9.]+.mask=[0-9.]+$'
-check "so are both average precisions" says_line '^Epoch\[1\] Validation-mask-AP=[01]\.[0-9]+$'
+check "so are both average precisions" says_line '^Epoch\[0\] Validation-mask-AP=[01]\.[0-9]+$'
 check "and the curves have each part" json one/steps.jsonl 'd["mask"] > 0 and d["objectness"] > 0 and "accuracy" not in d'
 run plot one --out one.png
 check "which can be drawn" exists one.png
-run train "${masks[@]}" --num-epochs 2 --model-prefix m/two --batch-size 2 -n 2
+run train "${masks[@]}" --num-epochs 1 --model-prefix m/two --batch-size 2 -n 2
 check "two workers train it" exits 0
 hash_of() { /usr/bin/python3 -c 'import json, sys; print(json.load(open(sys.argv[1]))["state_sha256"])' "m/$1.json"; }
-check "to the same bits" same "$(hash_of one-0002)" "$(hash_of two-0002)"
+check "to the same bits" same "$(hash_of one-0001)" "$(hash_of two-0001)"
 forget m/two
-run train "${masks[@]}" --num-epochs 1 --model-prefix m/resumed
-run train "${masks[@]}" --num-epochs 2 --model-prefix m/resumed --resume
-check "so does a run that goes on" same "$(hash_of one-0002)" "$(hash_of resumed-0002)"
-forget m/resumed
 run train "${masks[@]}" --num-epochs 1 --model-prefix m/brief --dtype bfloat16
 if [ "$code" -eq 2 ] && says "bfloat16 needs a CPU with AVX-512"; then
   skip "bfloat16 trains it" "this CPU lacks AVX-512"
@@ -50,7 +46,7 @@ run train "${masks[@]}" --num-epochs 1 --model-prefix m/begun --pretrained m/box
 check "Mask R-CNN begins with its weights" says "tensors of mask-rcnn-resnet-18"
 forget m/boxes m/begun
 run train --finetune m/one --data-train d/shapes-detection_train --num-epochs 1 --model-prefix m/tuned
-check "--finetune takes network, backbone and regions from the weights" says_line '^--finetune chose for 12 pictures of 6 classes: --network mask-rcnn --backbone resnet-18 --proposals 16 --global-batch 8 --warmup-epochs 0.05 --optimizer adamw --lr 0.0005 --wd 0.01 --lr-schedule cosine --freeze backbone$'
+check "--finetune takes network, backbone and regions from the weights" says_line '^--finetune chose for 8 pictures of 6 classes: --network mask-rcnn --backbone resnet-18 --proposals 16 --global-batch 8 --warmup-epochs 0.05 --optimizer adamw --lr 0.0005 --wd 0.01 --lr-schedule cosine --freeze backbone$'
 check "and trains it" exits 0
 check "from the whole weights" says_not "begins anew"
 check "which know the size of their images" says "in colour images of 64 x 64 pixels"

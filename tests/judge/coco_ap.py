@@ -15,7 +15,7 @@ from pycocotools.cocoeval import COCOeval
 DTRAIN = os.environ["DTRAIN"]
 NAMES = ["ap", "ap50", "ap75", "ap_small", "ap_medium", "ap_large", "ar1", "ar10", "ar100", "ar_small", "ar_medium",
          "ar_large"]
-PICTURES = 1000  # with made-up results, in sets of different kinds
+PICTURES = 400  # with made-up results, in sets of different kinds
 rng = np.random.default_rng(22)
 
 

@@ -23,9 +23,10 @@ BOX, SCORE = 1e-3 * max(ROOM), 1e-4
 MASK_LIMIT, MASK = 0.5, 1e-3
 SIZE = ["--image-shape", f"3,{ROOM[0]},{ROOM[1]}"]
 GROUPS = f"{ROOM[0]}x{ROOM[1]},{ROOM[1]}x{ROOM[0]}"  # a picture as wide as ROOM belongs to the first one, unscaled
-NETWORKS = [("retinanet", [], 6), ("faster-rcnn", ["--proposals", "64", "--anchor-size", "16"], 6),
-            ("mask-rcnn", ["--proposals", "64"], 8),
-            ("faster-rcnn", ["--proposals", "64", "--anchor-size", "16", "--aspect-groups", GROUPS], 6)]
+TURNS = 3  # of the pictures in an epoch, so that fewer checkpoints of 0.4 GB are written
+NETWORKS = [("retinanet", [], 2), ("faster-rcnn", ["--proposals", "64", "--anchor-size", "16"], 2),
+            ("mask-rcnn", ["--proposals", "64"], 3),
+            ("faster-rcnn", ["--proposals", "64", "--anchor-size", "16", "--aspect-groups", GROUPS], 2)]
 
 
 def dtrain(*words):
@@ -76,7 +77,7 @@ def draw_scenes(folder):
 def trained(folder, network, options, epochs):
     prefix = folder / "m" / (f"{network}-groups" if GROUPS in options else network)
     size = [] if GROUPS in options else SIZE
-    dtrain("train", "--network", network, "--backbone", "resnet-18", *options, *size, "--data-train", folder / "p.rec",
+    dtrain("train", "--network", network, "--backbone", "resnet-18", *options, *size, "--data-train", ",".join(TURNS * [str(folder / "p.rec")]),
            "--batch-size", 4, "--num-epochs", epochs, "--optimizer", "adamw", "--lr", "0.001",
            "--lr-schedule", "step", "--warmup-epochs", 0, "--rgb-mean", ",".join(map(str, MEAN)), "--rgb-std", ",".join(map(str, STD)),
            "--model-prefix", prefix, "--job-dir", folder / f"job-{prefix.name}", "--lr-step-epochs", "")

@@ -15,7 +15,7 @@
 namespace dtrain::cli {
 namespace {
 
-constexpr bench::BenchLength kLength{.warmup = 2, .seconds = 3};
+constexpr bench::BenchLength kLength{.warmup = 2, .seconds = 3, .enough_steps = 100};
 
 bench::RunSize size_of(const job::TrainRun& run, const data::Loader& training, const data::Loader* validation) {
   const config::TrainOptions& options = run.options;
