@@ -161,6 +161,10 @@ run data pack one --out labelled --labels numbers.csv
 check "pictures that no line names are counted" says "2 pictures without a label were skipped in the folders that the labels name"
 run data pack one --out labelled --labels numbers.csv --force --json
 check "in JSON, too" json out 'd["unlabelled"] == 2'
+mkdir one/b && cp "$golden/grey.jpg" one/b/
+run data pack one --out labelled --labels numbers.csv --force
+check "and folders of which no line names a picture are told" says "1 folder was left out (no row names a picture in it): b"
+rm -r one/b
 rm one/a/more1.jpg one/a/more2.jpg
 mkdir -p few/a few/b
 cp "$golden/grey.jpg" few/a/

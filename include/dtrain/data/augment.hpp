@@ -70,8 +70,8 @@ struct Augment {
 // The fields' ranges; that of max_random_aspect_ratio ends at kMostAspectChange without
 // min_random_aspect_ratio, which random_resized_crop has.
 struct AugmentRanges {
-  ValueRange resize = between(0, 65500), min_size_train = between(1, 65500), pad_size = between(0, 4096),
-             fill_value = between(0, 255);
+  ValueRange resize = between(0, kMostShorterEdge), min_size_train = between(1, kMostShorterEdge);
+  ValueRange pad_size = between(0, 4096), fill_value = between(0, 255);
   ValueRange random_area = between(1e-4, 1), random_aspect_ratio = between(0, 100);
   ValueRange max_random_h = between(0, 180), max_random_s = between(0, 255), max_random_l = between(0, 255);
   ValueRange max_random_rotate_angle = between(0, 360), max_random_shear_ratio = between(0, 10);

@@ -28,7 +28,7 @@ struct DatasetStats {
   } objects;
   // These describe the images that were decoded.
   std::size_t decoded = 0, undecodable = 0;
-  int first_c = 0, first_h = 0, first_w = 0;  // of the first record; 0 when it cannot be decoded
+  int first_c = 0, first_h = 0, first_w = 0;  // of the first image that can be decoded; 0: none can
   int min_h = 0, max_h = 0, min_w = 0, max_w = 0;
   double mean_h = 0, mean_w = 0;
   std::array<double, 3> mean{}, std{};  // of R, G, B over all their pixels, in 0 to 255; grey counts as three

@@ -11,6 +11,11 @@
 
 namespace dtrain::data {
 
+// Images above this many pixels are refused: a damaged size must not ask for all memory.
+inline constexpr std::uint64_t kMaxPixels = 1u << 28;
+inline constexpr int kMostShorterEdge = 1 << 14;  // of a square of so many
+static_assert(std::uint64_t{kMostShorterEdge} * kMostShorterEdge == kMaxPixels);
+
 struct Image {
   int c = 0, h = 0, w = 0;
   std::vector<std::uint8_t> pixels;  // h*w*c, interleaved (RGB for c = 3)

@@ -59,6 +59,7 @@ struct PackList {
 
 // Reasons of PackList::skipped that point to a mistake in the source.
 inline constexpr const char* kListedTwice = "listed more than once";
+inline constexpr const char* kNamedByNoRow = "no row names a picture in it";  // of folders
 inline constexpr const char* kLeadsBack = "a link that leads back to a folder above it";
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.
@@ -119,7 +120,7 @@ struct PackOptions {
 inline constexpr double kUsualTrainShare = 0.8;
 
 struct PackRanges {
-  ValueRange resize = between(0, 65500), quality = between(1, 100), shards = between(1, 100000);
+  ValueRange resize = between(0, kMostShorterEdge), quality = between(1, 100), shards = between(1, 100000);
   ValueRange train_ratio{.low = 0, .high = 1, .low_is_out = true};
   ValueRange test_ratio = from_and_below(0, 1), threads = kThreadRange;
 };

@@ -114,11 +114,13 @@ void check_aspect_ratios(const Augment& options) {
 void check_resized_crop(const Augment& options) {
   require_in(kAugmentRanges.random_area, options.min_random_area, "min-random-area");
   require_in(kAugmentRanges.random_area, options.max_random_area, "max-random-area");
-  if (options.min_random_area > options.max_random_area) {
-    throw SettingError("min-random-area", fmt::format("{} is more than the largest area, {}", options.min_random_area,
-                                                      options.max_random_area));
-  }
   if (!options.random_resized_crop) return;
+  if (options.min_random_area > options.max_random_area) {
+    throw SettingError(
+        "min-random-area",
+        fmt::format("{} is more than the largest area, {}", options.min_random_area, options.max_random_area),
+        "give a smaller setting 'min-random-area' or a larger setting 'max-random-area'");
+  }
   if (options.max_random_scale != 1 || options.min_random_scale != 1 || options.resize > 0) {
     throw SettingError("random-resized-crop", "cannot be combined with a resize or a random scale",
                        "leave one of them out");

@@ -11,8 +11,6 @@ namespace dtrain::data {
 // What dtrain's own payload begins with: magic, version 1, encoding.
 inline constexpr std::string_view kRawMagic{"DTPX\1\0", 6}, kZstdMagic{"DTPX\1\1", 6};
 
-// Images above this many pixels are refused: a damaged size must not ask for all memory.
-inline constexpr std::uint64_t kMaxPixels = 1u << 28;
 // No kind packs more pixels into a byte of payload: zstd repeats a byte 2^17 times in a block of 4 bytes, deflate and
 // Huffman codes do less. So a size that the payload cannot fill is refused before memory is taken for it.
 inline constexpr std::uint64_t kMaxPixelsPerByte = 1u << 15;

@@ -147,7 +147,7 @@ void read_headers(const RecordSet& set, DatasetStats& stats) {
     if (record.labels.size() == 1) count_label(record.labels[0], stats);
     const auto encoding = detect_encoding(record.payload);
     ++stats.encodings[encoding ? std::string(encoding_name(*encoding)) : "unknown"];
-    if (i > 0 || !decodes(record, kStoredChannels, first)) continue;
+    if (stats.first_c > 0 || !decodes(record, kStoredChannels, first)) continue;
     stats.first_c = first.c;
     stats.first_h = first.h;
     stats.first_w = first.w;

@@ -344,8 +344,28 @@ PackList parse_labels(std::string_view text, const Path& csv, const Path& root) 
   return list;
 }
 
-// Without opening any of them, as pictures of an archive are known, and only in the folders that the rows name: others
-// below the root may hold millions of files.
+namespace {
+
+constexpr int kMostFoldersSeen = 10'000;  // a root may hold far more than what is packed
+
+// Adds those below the root that hold pictures and none of which is in `named`.
+void find_unnamed(const Path& root, const Path& below, const std::set<Path>& named, int& seen,
+                  std::vector<std::string>& unnamed) try {
+  if (++seen > kMostFoldersSeen) return;
+  const FolderContent content = read_folder(root, below);
+  if (!content.pictures.empty() && !named.contains(below)) unnamed.push_back(below.empty() ? "." : below.string());
+  for (const std::string& name : content.folders) {
+    std::error_code error;
+    if (!std::filesystem::is_symlink(root / below / name, error))
+      find_unnamed(root, below / name, named, seen, unnamed);
+  }
+} catch (const DataError&) {  // none of its pictures was asked for
+}
+
+}  // namespace
+
+// Without opening any of them, as pictures of an archive are known. Folders that no row names are told by their names
+// alone: they may hold millions of files.
 void count_unlabelled(PackList& list) {
   std::unordered_set<std::string> named;
   std::set<Path> folders;  // below the root
@@ -361,20 +381,10 @@ void count_unlabelled(PackList& list) {
     } catch (const DataError&) {  // reading their pictures says what is wrong
     }
   }
-}
-
-PackList list_images(const Path& source, const Path& root, CocoLabels labels, PictureFormat format) {
-  const bool is_named = format == PictureFormat::list || format == PictureFormat::coco;
-  if (!is_named && std::filesystem::is_directory(source)) return list_folder(source);
-  if (!std::filesystem::exists(source)) {
-    throw DataError(fmt::format("{}: no such folder or file", source.string()),
-                    "name a folder of class folders, a .lst file or a COCO JSON file");
-  }
-  const Path beside = root.empty() ? source.parent_path() : root;
-  const auto known = is_named ? format : picture_format_by_name(source);
-  if (known == PictureFormat::list) return parse_list(read_file(source), source, beside);
-  if (known == PictureFormat::coco) return parse_coco(read_file(source), source, beside, labels);
-  throw UsageError(fmt::format("{}: neither a folder nor a .lst or .json file", source.string()));
+  int seen = 0;
+  std::vector<std::string> unnamed;
+  find_unnamed(list.root, {}, folders, seen, unnamed);
+  if (!unnamed.empty()) list.skipped[kNamedByNoRow] = std::move(unnamed);
 }
 
 }  // namespace dtrain::data

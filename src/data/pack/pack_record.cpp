@@ -99,13 +99,18 @@ void PackJournal::begin(const std::vector<Path>& planned) {
   for (const Path& rec : made_before()) {
     if (!finished(rec)) earlier_.push_back(rec.filename().string());
   }
+  for (const std::vector<Path>& known : {made_before(), left_unfinished()}) {
+    for (const Path& rec : known) left_over_.insert(rec.filename().string());
+  }
+  for (const Path& rec : planned) left_over_.erase(rec.filename().string());
   drop_replaced_sets();
   if (!takes_up_) write();
 }
 
 void PackJournal::forget_earlier() {
-  if (earlier_.empty()) return;
+  if (earlier_.empty() && left_over_.empty() && left_unfinished_.empty()) return;
   earlier_.clear();
+  left_over_.clear();
   earlier_sets_.clear();
   write();
 }
@@ -173,7 +178,9 @@ void PackJournal::drop_replaced_sets() {
 
 std::vector<Path> PackJournal::made_before() const {
   std::vector<Path> there;
-  std::ranges::copy_if(named_, std::back_inserter(there), [](const Path& rec) { return std::filesystem::exists(rec); });
+  std::set<Path> known = named_;
+  known.insert(left_unfinished_.begin(), left_unfinished_.end());
+  std::ranges::copy_if(known, std::back_inserter(there), [](const Path& rec) { return std::filesystem::exists(rec); });
   return there;
 }
 
@@ -184,7 +191,11 @@ void PackJournal::write() const {
       Json::object({{"schema", kSchema}, {"plan", plan_}, {"classes", names_json(classes_)}, {"files", files}});
   if (!earlier_.empty()) journal["earlier"] = names_json(earlier_);
   if (!earlier_sets_.empty()) journal["earlier_sets"] = to_json(earlier_sets_);
-  if (!unfinished_.empty()) journal["unfinished"] = names_json({unfinished_.begin(), unfinished_.end()});
+  std::set<std::string> unfinished = unfinished_;
+  std::ranges::copy_if(left_over_, std::inserter(unfinished, unfinished.end()), [&](const std::string& name) {
+    return unfinished_.empty() || left_unfinished_.contains(path_.parent_path() / name);
+  });
+  if (!unfinished.empty()) journal["unfinished"] = names_json({unfinished.begin(), unfinished.end()});
   write_file_atomic(path_, journal.dump(1) + "\n");
 }
 

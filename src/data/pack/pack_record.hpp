@@ -35,16 +35,18 @@ class PackJournal {
 
   // Writes the plan and the record files that it has yet to make, unless they are there. Files that were made before
   // stay known until forget_earlier(), those also that this plan writes over: where it is stopped, they are still of an
-  // earlier set.
+  // earlier set. Those that it does not write count as unfinished, so that find_records() refuses them, as soon as the
+  // new set is whole, beside which they would be taken for a part of it; at once where a stopped run did not finish
+  // them: beside what it did finish, they are of another set or missing.
   void begin(const std::vector<Path>& planned);
   void forget_earlier();
   // Nothing came of this plan: the journal says again what it said before.
   void withdraw() const;
   // Something of this very plan was done before, and counts.
   bool takes_up() const { return takes_up_; }
-  // Record files that a run with this prefix made before, by whatever plan, also those that are gone.
+  // Record files that a run with this prefix finished before, by whatever plan, also those that are gone.
   const std::set<Path>& named() const { return named_; }
-  // Those of them that are still there.
+  // Those of them that are still there, and what it did not finish.
   std::vector<Path> made_before() const;
   // Record files that a run with this prefix did not finish: it may have left parts of them.
   std::vector<Path> left_unfinished() const { return {left_unfinished_.begin(), left_unfinished_.end()}; }
@@ -69,6 +71,7 @@ class PackJournal {
   std::set<Path> named_, left_unfinished_;
   std::set<std::string> unfinished_;  // names of files that this plan has yet to make
   std::vector<std::string> earlier_;  // names of files of earlier sets
+  std::set<std::string> left_over_;   // those of them, and of a stopped run, that this plan does not write
   std::vector<EarlierSet> earlier_sets_;
 };
 

@@ -178,6 +178,20 @@ SourceBytes with_content(SourceBytes file) {
 
 std::unique_ptr<PictureStore> make_folder_store(const Path& root) { return std::make_unique<FolderStore>(root); }
 
+PackList list_images(const Path& source, const Path& root, CocoLabels labels, PictureFormat format) {
+  const bool is_named = format == PictureFormat::list || format == PictureFormat::coco;
+  if (!is_named && std::filesystem::is_directory(source)) return list_folder(source);
+  if (!std::filesystem::exists(source)) {
+    throw DataError(fmt::format("{}: no such folder or file", source.string()),
+                    "name a folder of class folders, a .lst file or a COCO JSON file");
+  }
+  const Path beside = root.empty() ? source.parent_path() : root;
+  const auto known = is_named ? format : picture_format_by_name(source);
+  if (known == PictureFormat::list) return parse_list(read_file(source), source, beside);
+  if (known == PictureFormat::coco) return parse_coco(read_file(source), source, beside, labels);
+  throw UsageError(fmt::format("{}: neither a folder nor a .lst or .json file", source.string()));
+}
+
 Pictures open_pictures(const PackOptions& options) {
   DTRAIN_CHECK(!options.sources.empty(), "pictures come from somewhere");
   Pictures pictures = open_as(options.labels ? PictureFormat::folder : common_format(options), options);

@@ -89,8 +89,9 @@ void remove_set_file(const Path& rec) {
     if (error)
       throw Error(fmt::format("{}: cannot remove this file of an earlier set: {}", file.string(), error.message()));
   };
-  remove(kRecords);
+  // The records go last: where that is interrupted, the next run finds by them what is left.
   std::ranges::for_each(kCompanions, remove);
+  remove(kRecords);
 }
 
 }  // namespace dtrain::data

@@ -28,6 +28,10 @@ bool is_digit(char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0;
 
 bool is_pattern(const std::string& text) { return text.find_first_of(kPatternMarks) != text.npos; }
 
+bool fits_pattern(const Path& file, const std::string& pattern) {
+  return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME) == 0;
+}
+
 bool naturally_less(const Path& left, const Path& right) {
   const std::string a_text = left.string(), b_text = right.string();
   std::string_view a = a_text, b = b_text;
@@ -55,7 +59,7 @@ std::vector<Path> far_files(const std::string& beginning, net::ObjectStore& stor
 
 std::vector<Path> far_matches(const std::string& pattern, net::ObjectStore& store) {
   std::vector<Path> files = far_files(pattern.substr(0, pattern.find_first_of(kPatternMarks)), store);
-  std::erase_if(files, [&](const Path& file) { return ::fnmatch(pattern.c_str(), file.c_str(), FNM_PATHNAME) != 0; });
+  std::erase_if(files, [&](const Path& file) { return !fits_pattern(file, pattern); });
   std::sort(files.begin(), files.end(), naturally_less);
   return files;
 }

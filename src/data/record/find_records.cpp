@@ -110,10 +110,12 @@ std::string_view role_beside_records(const Path& file) {
   return file.extension() == ".lst" ? "list" : "";
 }
 
-// Patterns such as p* match them too.
+bool is_part(const Path& file) { return file.string().ends_with(".rec.part"); }
+
+// Patterns such as p* match them too, and what an interrupted run left of records.
 void drop_companions(std::vector<Path>& files) {
   std::erase_if(files, [](const Path& file) {
-    return !role_beside_records(file).empty() || file.string().ends_with(kSetDocument);
+    return !role_beside_records(file).empty() || file.string().ends_with(kSetDocument) || is_part(file);
   });
 }
 
@@ -234,8 +236,11 @@ bool is_same_file(const Path& a, const Path& b) {
 }
 
 // Refuses files of a folder that a run of `data pack` has yet to make: one that is missing, where `part` is the prefix
-// of shards, and one that is there still of an earlier set. `made`: as of find_records_to_pack(), or empty.
+// of shards or a pattern that it fits, and one that is there still of an earlier set. `made`: as of
+// find_records_to_pack(), or empty.
 void require_finished(const std::string& part, const std::vector<Path>& files, const Path& made) {
+  const bool are_shards =
+      std::ranges::any_of(files, [&](const Path& file) { return shard_number(part, file).has_value(); });
   std::map<std::string, std::vector<Path>> known;  // by the prefix of the document, which all shards share
   for (const Path& file : files) {
     for (const std::string& prefix : prefixes_of(file)) {
@@ -247,7 +252,9 @@ void require_finished(const std::string& part, const std::vector<Path>& files, c
         });
       }
       for (const Path& unfinished : entry->second) {
-        if (unfinished == file || shard_number(part, unfinished)) refuse_unfinished(unfinished, prefix);
+        const bool is_meant =
+            unfinished == file || (are_shards && shard_number(part, unfinished)) || fits_pattern(unfinished, part);
+        if (is_meant) refuse_unfinished(unfinished, prefix);
       }
     }
   }

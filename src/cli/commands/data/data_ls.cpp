@@ -57,6 +57,10 @@ Json objects_json(const data::DatasetStats::Objects& objects) {
                        {"classes", counts_json(objects.classes)}});
 }
 
+Json shape_json(const data::DatasetStats& stats) {
+  return stats.first_c > 0 ? Json::array({stats.first_c, stats.first_h, stats.first_w}) : Json();
+}
+
 Json document(const Path& path, const data::DatasetStats& stats, const Names& names) {
   Json encodings = Json::object();
   for (const auto& [name, count] : stats.encodings) encodings[name] = std::uint64_t{count};
@@ -64,7 +68,7 @@ Json document(const Path& path, const data::DatasetStats& stats, const Names& na
                        {"file", data::shown_files(path)},
                        {"records", std::uint64_t{stats.records}},
                        {"payload_bytes", stats.payload_bytes},
-                       {"image_shape", Json::array({stats.first_c, stats.first_h, stats.first_w})},
+                       {"image_shape", shape_json(stats)},
                        {"decoded", std::uint64_t{stats.decoded}},
                        {"undecodable", std::uint64_t{stats.undecodable}},
                        {"height", Json::object({{"min", stats.min_h}, {"mean", stats.mean_h}, {"max", stats.max_h}})},
@@ -81,6 +85,7 @@ void answer_pixels(const data::DatasetStats& stats, Reporter& reporter) {
   const auto channels = [](const std::array<double, 3>& values) {
     return fmt::format("{:.2f},{:.2f},{:.2f}", values[0], values[1], values[2]);
   };
+  if (stats.first_c == 0) return reporter.answer(fmt::format("no image of {} can be decoded", stats.records));
   reporter.answer(fmt::format("first image: {}x{}x{}", stats.first_c, stats.first_h, stats.first_w));
   reporter.answer(fmt::format("of {} decoded: height {} to {} (mean {:.0f}), width {} to {} (mean {:.0f})",
                               stats.decoded, stats.min_h, stats.max_h, stats.mean_h, stats.min_w, stats.max_w,

@@ -187,8 +187,9 @@ std::string first_names(const std::vector<std::string>& names) {
 // How many files each reason left out, and the first of them.
 void tell_skipped(const data::PackResult& result, Reporter& reporter) {
   for (const auto& [reason, files] : result.skipped) {
-    const std::string what = fmt::format("{} {} left out ({}): {}", files.size(),
-                                         files.size() == 1 ? "file was" : "files were", reason, first_names(files));
+    const char* const kind = reason == data::kNamedByNoRow ? "folder" : "file";
+    const std::string what = fmt::format("{} {} left out ({}): {}", count_text(files.size(), kind),
+                                         files.size() == 1 ? "was" : "were", reason, first_names(files));
     if (data::is_unread_picture(reason)) {
       reporter.warn(fmt::format("{}; dtrain reads {}: convert these pictures first", what, data::kImagesRead));
     } else if (reason == data::kListedTwice || reason == data::kLeadsBack) {

@@ -30,6 +30,18 @@ TEST_F(DatasetStatistics, CountLabelsAsTheyAre) {
   EXPECT_EQ(stats.other_labels, (std::map<double, std::size_t>{{1.5, 1}}));
 }
 
+TEST_F(DatasetStatistics, TakeTheShapeOfTheFirstImageThatDecodes) {
+  const auto stats_of_pictures = [&](const std::vector<std::string>& pictures) {
+    RecordWriter writer(folder / "b.rec");
+    for (std::size_t i = 0; i < pictures.size(); ++i) writer.add(i, std::vector<float>{1}, bytes_of(pictures[i]));
+    writer.finish();
+    return read_dataset_stats(RecordSet({folder / "b.rec"}), 0);
+  };
+  const std::string picture = encode_image({1, 2, 3, {1, 2, 3, 4, 5, 6}}, Encoding::png);
+  EXPECT_EQ(stats_of_pictures({picture.substr(0, 20), picture}).first_w, 3);
+  EXPECT_EQ(stats_of_pictures({picture.substr(0, 20)}).first_c, 0);
+}
+
 TEST_F(DatasetStatistics, SayNoAreasOfBoxesInLabelsAlone) {
   const DatasetStats stats = stats_of({{2, 5, 1, 0, 0, 1, 1}});
   EXPECT_EQ(stats.objects.boxes, 1u);

@@ -276,9 +276,16 @@ TEST(PackFolder, CountsPicturesThatNoRowOfATableOfLabelsNames) {
   const PackResult result = pack(options);
   EXPECT_EQ(result.unlabelled, 2u);
   EXPECT_EQ(result.files.front().records, 2u);
+  EXPECT_EQ(result.skipped.at(kNamedByNoRow), std::vector<std::string>{"other"});
+  for (const char* name : {"other/in/6.jpg", "other/in/7.jpg", ".git/8.jpg"})
+    write_small_picture(folder / "photos" / name);
+  std::filesystem::create_directory_symlink(folder / "photos", folder / "photos/link");
   write_file_atomic(folder / "l.csv", "1.jpg,dog\n2.png,dog\nbelow/3.jpg,cat\nbelow/4.jpg,cat\n");
   options.out = folder / "q";
-  EXPECT_EQ(pack(options).unlabelled, 0u);
+  const PackResult second = pack(options);
+  EXPECT_EQ(second.unlabelled, 0u);
+  const std::vector<std::string> others{"other", "other/in"};
+  EXPECT_EQ(second.skipped.at(kNamedByNoRow), others);
 }
 
 TEST(PackFolder, CountsASingleFileThatItLeavesOut) {

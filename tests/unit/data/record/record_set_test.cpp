@@ -100,7 +100,7 @@ TEST(FindRecords, TakesPatternsAndListsAndPlainPrefixes) {
 TEST(FindRecords, TakesNoFileBesideRecordsByAPattern) {
   TemporaryFolder folder;
   for (const char* name : {"p_0", "p_1"}) records(folder, name, 1);
-  for (const char* name : {"p_0.idx", "p_0.lst", "p.pack.json"}) write_file_atomic(folder / name, "");
+  for (const char* name : {"p_0.idx", "p_0.lst", "p_2.rec.part", "p.pack.json"}) write_file_atomic(folder / name, "");
   EXPECT_EQ(found(folder, folder / "p*"), (Names{"p_0.rec", "p_1.rec"}));
   expect_error([&] { find_records(folder / "p*.lst"); }, "no record file has such a name");
 }
@@ -128,6 +128,9 @@ TEST(FindRecords, RefusesWhatAnInterruptedPackHasYetToMake) {
   EXPECT_EQ(found(folder, folder / "p_val"), Names{"p_val_0.rec"});
   unfinished("p.pack.json", R"("p_train_3.rec")");
   expect_error([&] { find_records(folder / "p_train"); }, "run the same command again");
+  for (const char* pattern : {"p_*", "p_train_[0-9].rec", "*.rec"})
+    expect_error([&] { find_records(folder / pattern); }, "p_train_3.rec: is not finished, as ");
+  EXPECT_EQ(found(folder, folder / "p_train_[12].rec").size(), 2u) << "the missing file is not meant";
   EXPECT_EQ(found(folder, folder / "p_train_2.rec"), Names{"p_train_2.rec"});
   for (const char* document : {"q.pack.json", "q_1.pack.json"}) unfinished(document, R"("q.rec", "q_1.rec")");
   for (const char* name : {"q", "q.", "q.rec", "q_1"})
