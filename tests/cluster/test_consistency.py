@@ -97,6 +97,62 @@ def test_a_lost_reply_is_followed_by_a_look_before_the_call_is_repeated(cloud, u
     assert cloud.node_names("demo") == EVERYTHING
 
 
+def fill_subnets(cloud):
+    """No address is free in the subnets that are there, and each zone gets one that nobody uses."""
+    full = cloud.ec2.describe_subnets()["Subnets"]
+    for number, old in enumerate(full):
+        made = cloud.ec2.create_subnet(VpcId=old["VpcId"], AvailabilityZone=old["AvailabilityZone"],
+                                       CidrBlock=f"172.31.{128 + 16 * number}.0/20")["Subnet"]["SubnetId"]
+        cloud.ec2.modify_subnet_attribute(SubnetId=made, MapPublicIpOnLaunch={"Value": True})
+
+    def without_addresses(exchange):
+        answer = exchange.forward()
+        items = answer.body.split(b"</item>")
+        for at, item in enumerate(items):
+            if any(old["SubnetId"].encode() in item for old in full):
+                items[at] = re.sub(rb"(<availableIpAddressCount>)\d+", rb"\g<1>0", item)
+        answer.body = b"</item>".join(items)
+        return answer
+    cloud.proxy.on("DescribeSubnets", without_addresses)
+
+
+def cut_off(cloud, action, *words):
+    """An `up` that is killed before it has the answer to this call, which takes effect."""
+    running = []
+
+    def kill(exchange):
+        lost = lose_reply()(exchange)
+        running[0].kill()
+        return lost
+    cloud.proxy.on(action, kill, calls=[1])
+    running.append(cloud.start("cluster", "up", "demo", "-w", 2, "--ami", cloud.image(), *UP, *words))
+    running[0].communicate(timeout=120)
+    assert running[0].returncode == -signal.SIGKILL
+
+
+@pytest.mark.parametrize("action", ["RunInstances", "CreateFleet"])
+def test_an_up_that_was_cut_off_takes_its_machines_although_another_subnet_is_chosen(cloud, up, action):
+    """AWS does not show them at once, and the client token belongs to them."""
+    cloud.proxy.lag.looks = {"DescribeInstances": 8}
+    cut_off(cloud, action)
+    fill_subnets(cloud)
+    up()
+    assert cloud.node_names("demo") == EVERYTHING and len(cloud.instances()) == 3
+
+
+def test_an_up_that_was_cut_off_without_machines_asks_anew_in_another_subnet(cloud, up):
+    """The client token belongs to a call that has started nothing."""
+    cloud.proxy.strict.capacity = {("c5.large", "*"): 1}
+    cut_off(cloud, "CreateFleet")
+    cloud.proxy.strict.capacity = {}
+    fill_subnets(cloud)
+    up("--timeout", 3)
+    assert cloud.node_names("demo") == EVERYTHING
+    subnets = [call.form["LaunchTemplateConfigs.1.Overrides.1.SubnetId"] for call in cloud.proxy.calls
+               if call.action == "CreateFleet"]
+    assert subnets[-2] == subnets[-1] != subnets[0], subnets
+
+
 def test_an_error_about_a_fresh_template_in_the_answer_of_a_fleet_is_waited_out(cloud, up):
     def not_yet(exchange):
         return Answer(200, '<CreateFleetResponse xmlns="http://ec2.amazonaws.com/doc/2016-11-15/"><errorSet><item><errorCode>'

@@ -21,16 +21,6 @@ constexpr const char* kElasticEnd = "-aws-dl-cfn-elastic-worker";
 // Without a page size EC2 chooses one, and may time out.
 const net::HttpField kPage{"MaxResults", "1000"};
 
-std::vector<Node> read_nodes(net::AwsCalls& aws, const std::string& name) {
-  Fields fields = filtered({{std::string("tag:") + tag::kCluster, name}});
-  fields.push_back(kPage);
-  std::vector<Node> nodes;
-  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
-    for (const net::Element& instance : reservation.list("instancesSet")) nodes.push_back(node_of(instance));
-  }
-  return nodes;
-}
-
 bool is_open_for_all(const net::Element& rule) { return rule.value("ipProtocol") == "-1"; }
 
 bool names_group(const net::Element& rule, const std::string& group) {
@@ -258,10 +248,21 @@ void require_there(const Fleet& fleet, const net::AwsCalls& aws) {
                   fleet.name));
 }
 
+std::vector<Node> read_nodes(net::AwsCalls& aws, std::vector<net::HttpField> filters) {
+  filters.push_back(kPage);
+  std::vector<Node> nodes;
+  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", filters, "reservationSet")) {
+    for (const net::Element& instance : reservation.list("instancesSet")) nodes.push_back(node_of(instance));
+  }
+  return nodes;
+}
+
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name) {
   Fleet fleet{.name = name, .group = read_group(aws, name)};
   read_templates(aws, fleet);
-  for (Node& node : read_nodes(aws, name)) (node.there() ? fleet.nodes : fleet.ending).push_back(std::move(node));
+  const std::string own = std::string("tag:") + tag::kCluster;
+  for (Node& node : read_nodes(aws, filtered({{own, name}})))
+    (node.there() ? fleet.nodes : fleet.ending).push_back(std::move(node));
   std::sort(fleet.nodes.begin(), fleet.nodes.end(), comes_before);
   std::sort(fleet.ending.begin(), fleet.ending.end(), comes_before);
   if (fleet.group) fleet.options = options_of(fleet.group->tags);

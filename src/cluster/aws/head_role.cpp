@@ -151,6 +151,10 @@ std::string profile_of_workers(const ClusterRequest& request, const Account& acc
   return workers_replace_head(request.spec) ? worker_role_name(account.region, request.name) : "";
 }
 
+bool is_about_the_profile(const std::string& code, const std::string& message) {
+  return code == "InvalidParameterValue" && message.find("nstance Profile") != std::string::npos;
+}
+
 Json role_rights(const ClusterRequest& request, const Account& account) {
   return head_rights(scope_of(request, account));
 }

@@ -19,6 +19,9 @@ std::string profile_of_head(const ClusterRequest& request, const Account& accoun
 // The instance profile of the workers; empty: none.
 std::string profile_of_workers(const ClusterRequest& request, const Account& account);
 
+// Whether this error is about an instance profile: EC2 sees a new one only after a while.
+bool is_about_the_profile(const std::string& code, const std::string& message);
+
 // The rights of the head's role (rights.hpp).
 Json role_rights(const ClusterRequest& request, const Account& account);
 

@@ -27,17 +27,15 @@ constexpr int kMostFleets = 12;
 // longer than it lists them.
 constexpr int kMostEndedHeads = 16;
 constexpr const char* kEndedByToken = "IdempotentInstanceTerminated";
+// An interrupted call of the same order asked for something else with this client token: for another subnet, where the
+// one that it chose is full by now.
+constexpr const char* kOtherByToken = "IdempotentParameterMismatch";
 
 std::string digest(const std::string& text) { return sha256_hex(bytes_of(text)).substr(0, kTokenSize); }
 
 std::vector<Node> nodes_where(net::AwsCalls& aws, const Fields& fields) {
-  std::vector<Node> nodes;
-  for (const net::Element& reservation : aws.query_all(net::kEc2, "DescribeInstances", fields, "reservationSet")) {
-    for (const net::Element& instance : reservation.list("instancesSet")) {
-      Node node = node_of(instance);
-      if (node.there()) nodes.push_back(std::move(node));
-    }
-  }
+  std::vector<Node> nodes = read_nodes(aws, fields);
+  std::erase_if(nodes, [](const Node& node) { return !node.there(); });
   return nodes;
 }
 
@@ -49,8 +47,9 @@ std::chrono::milliseconds until_visible(const AwsContext& context) {
   return std::min<std::chrono::milliseconds>(kUntilVisible, context.patience);
 }
 
-// Repeats call() while its reply is lost, until find() finds what it was to create. The call has a client token, so
-// that a repetition creates nothing more; where a service ignores the token, the look before each repetition protects.
+// Repeats call() while its reply is lost, until find(whole) finds what it was to create, in the end also a part of it.
+// The call has a client token, so that a repetition creates nothing more; where a service ignores the token, the look
+// before each repetition protects.
 template <typename Call, typename Find>
 auto call_once(const AwsContext& context, const Call& call, const Find& find) {
   for (int lost = 1;; ++lost) {
@@ -59,11 +58,31 @@ auto call_once(const AwsContext& context, const Call& call, const Find& find) {
     } catch (const net::AwsError& problem) {
       if (problem.facts().problem != net::AwsProblem::transient) throw;
       const bool is_last = lost > kMostReplies;
-      auto there = look_until(is_last ? until_visible(context) : kAfterALostReply * (1 << (lost - 1)), find);
+      auto there = look_until(is_last ? until_visible(context) : kAfterALostReply * (1 << (lost - 1)),
+                              [&] { return find(!is_last); });
       if (there) return std::move(*there);
       if (is_last) throw;
     }
   }
+}
+
+// The same for call(fields). What an interrupted call with the same client token has started is taken, though it asked
+// for something else; where AWS shows nothing of that, the token of the fields as they are now takes its place.
+template <typename Call, typename Find>
+auto call_with_token(const AwsContext& context, Fields fields, const Call& call, const Find& find) {
+  const auto call_now = [&] { return call(fields); };
+  try {
+    return call_once(context, call_now, find);
+  } catch (const net::AwsError& problem) {
+    if (problem.facts().code != kOtherByToken) throw;
+  }
+  auto there = look_until(until_visible(context), [&] { return find(true); });
+  if (!there) there = find(false);
+  if (there) return std::move(*there);
+  std::string all;
+  for (const auto& [name, value] : fields) all += fmt::format("{}={}\n", name, value);
+  std::ranges::find(fields, "ClientToken", &net::HttpField::first)->second = digest(all);
+  return call_once(context, call_now, find);
 }
 
 // EC2 has a quota of its own for spot instances, which is 0 for many types in a new account, and needs a role for them.
@@ -114,23 +133,17 @@ Fields head_fields(const LaunchOrder& order, const HeadOrder& head, const Pool& 
   return fields;
 }
 
-// EC2 sees a new instance profile only after a while.
-bool is_about_the_profile(const std::string& code, const std::string& message) {
-  return code == "InvalidParameterValue" && message.find("nstance Profile") != std::string::npos;
-}
-
 Node run_head(const AwsContext& context, const LaunchOrder& order, const HeadOrder& head, const Pool& pool,
               const std::string& address) {
   int trial = 0;
-  const auto call = [&] {
-    const Fields fields = head_fields(order, head, pool, address, trial);
+  const auto call = [&](const Fields& fields) {
     const net::Element answer = context.aws.query(net::kEc2, "RunInstances", fields, net::LostReply::tell);
     const auto made = answer.list("instancesSet");
     if (made.empty()) throw DataError("the answer to ec2 RunInstances names no instance");
     context.aws.created(made.front().value("instanceId"));
     return node_of(made.front());
   };
-  const auto find = [&]() -> std::optional<Node> {
+  const auto find = [&](bool) -> std::optional<Node> {
     auto there = nodes_of_launch(context.aws, order.launch_tag());
     if (there.empty()) return std::nullopt;
     return std::move(there.front());
@@ -138,7 +151,7 @@ Node run_head(const AwsContext& context, const LaunchOrder& order, const HeadOrd
   const auto until = std::chrono::steady_clock::now() + until_visible(context);
   for (GrowingPause pause;; pause.wait()) {
     try {
-      return call_once(context, call, find);
+      return call_with_token(context, head_fields(order, head, pool, address, trial), call, find);
     } catch (const net::AwsError& problem) {
       const net::AwsError::Facts& facts = problem.facts();
       if (facts.code == kEndedByToken && ++trial < kMostEndedHeads) continue;
@@ -265,15 +278,15 @@ void end_surplus(const AwsContext& context, const LaunchOrder& order, int machin
 
 FleetAnswer call_fleet(const AwsContext& context, const LaunchOrder& order, int machines, const Fields& fields) {
   int calls = 0;
-  const auto call = [&] {
+  const auto call = [&](const Fields& now) {
     ++calls;
-    return read_fleet_answer(context.aws.query(net::kEc2, "CreateFleet", fields, net::LostReply::tell));
+    return read_fleet_answer(context.aws.query(net::kEc2, "CreateFleet", now, net::LostReply::tell));
   };
   // Fewer than asked for may be all that came, or all that AWS shows so far: the repeated call answers that.
-  const auto find = [&] {
-    return find_fleet(context, order, calls > kMostReplies ? 1 : static_cast<std::size_t>(machines));
+  const auto find = [&](bool whole) {
+    return find_fleet(context, order, whole ? static_cast<std::size_t>(machines) : 1);
   };
-  FleetAnswer answer = call_once(context, call, find);
+  FleetAnswer answer = call_with_token(context, fields, call, find);
   for (const std::string& id : answer.ids) context.aws.created(id);
   if (calls > 1) end_surplus(context, order, machines, answer);
   return answer;
@@ -380,16 +393,6 @@ std::vector<std::string> launch_workers(const AwsContext& context, const LaunchO
     }
   }
   return {};
-}
-
-std::vector<std::pair<std::string, std::string>> NoCapacity::details() const {
-  std::vector<std::pair<std::string, std::string>> details{{"cause", "capacity"}};
-  int number = 0;
-  for (const Attempt& one : launched_.attempts) {
-    details.emplace_back(fmt::format("attempt_{}", ++number),
-                         fmt::format("{}: {} of {}: {}", one.pool.text(), one.got, one.wanted, one.code));
-  }
-  return details;
 }
 
 }  // namespace dtrain::cluster

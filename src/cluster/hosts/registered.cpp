@@ -20,7 +20,6 @@ constexpr int kNewestSchema = 1;
 constexpr const char* kRegistered = "registered.json";
 constexpr const char* kHeadFile = "head.json";
 constexpr const char* kClusterFile = "cluster.json";
-constexpr unsigned kReadableFile = 0644;
 constexpr double kSecondsOfAnHour = 3600;
 constexpr std::chrono::seconds kToConnect{8};
 

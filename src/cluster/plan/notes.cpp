@@ -45,6 +45,16 @@ std::string remains_text(Fleet known, const Fleet& now, const PriceList& prices)
                      cost_text(cost_of(types, prices)));
 }
 
+std::vector<std::pair<std::string, std::string>> NoCapacity::details() const {
+  std::vector<std::pair<std::string, std::string>> details{{"cause", "capacity"}};
+  int number = 0;
+  for (const Attempt& one : launched_.attempts) {
+    details.emplace_back(fmt::format("attempt_{}", ++number),
+                         fmt::format("{}: {} of {}: {}", one.pool.text(), one.got, one.wanted, one.code));
+  }
+  return details;
+}
+
 std::string capacity_hint(std::string hint, const Launched& launched) {
   std::set<std::string> full;
   for (const Attempt& one : launched.attempts) {
