@@ -144,11 +144,12 @@ void start_one(const elastic::HostLine& host, elastic::AgentOrder join, const Ss
 
 }  // namespace
 
-std::string reason_of(const std::string& host, const Error& error) {
+elastic::StartFailure start_failure(const std::string& host, const Error& error) {
   std::string_view what = error.what();
   // The caller shows the name of the host.
   if (what.starts_with(host + ": ")) what.remove_prefix(host.size() + 2);
-  return with_hint(std::string(what), error.hint());
+  const auto* changed = dynamic_cast<const net::SshHostKeyChanged*>(&error);
+  return {with_hint(std::string(what), error.hint()), changed ? changed->forget_command() : ""};
 }
 
 void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentOrder& join,
@@ -205,7 +206,7 @@ struct SshLauncher::State {
       start_one(start.host, start.join, options, program, files, start.asked);
     } catch (const Stopped&) {  // the launcher ends: nothing to report
     } catch (const Error& error) {
-      start.failed(reason_of(start.host.name, error));
+      start.failed(start_failure(start.host.name, error));
     } catch (const std::exception& error) {  // such as of std::filesystem: it concerns this host alone
       start.failed(error.what());
     }

@@ -82,6 +82,9 @@ class AtomicFile {
   // Overwrites bytes that were written before, for headers that are known last.
   void write_at(std::uint64_t offset, ByteView bytes);
   std::uint64_t size() const { return size_; }
+  // The new file has the permissions of the one that it replaces, and its owner and group as far as this process may
+  // give them.
+  void keep_access();
   // All that was written is on disk under the temporary name: a full disk shows here, before commit() replaces
   // anything.
   void sync();
@@ -96,6 +99,8 @@ class AtomicFile {
 };
 
 void write_file_atomic(const Path& path, std::string_view content, unsigned permissions = 0666);
+// Renames a file or a folder and returns once the new name survives a loss of power. Both names are in one folder.
+void rename_durably(const Path& from, const Path& to);
 // The name is in its folder, which is listed for that: on NFS a name that was looked up before it existed stays
 // invisible for half a minute otherwise. False also where the folder cannot be read: for a look that is taken again.
 bool is_listed(const Path& path);

@@ -13,8 +13,8 @@ class GrowingFile {
  public:
   static constexpr std::size_t kKept = 64 << 20;
 
-  // Throws Error when it cannot be opened.
-  explicit GrowingFile(Path path);
+  // A new file gets these permissions, less the umask. Throws Error when it cannot be opened.
+  explicit GrowingFile(Path path, unsigned permissions = 0666);
   GrowingFile(const GrowingFile&) = delete;
   ~GrowingFile();
   // Keeps at least so many bytes of the disk for what will be appended, where the file system can: they can then be
@@ -36,6 +36,7 @@ class GrowingFile {
   void sync();
 
   const Path path_;
+  const unsigned permissions_;
   FileDescriptor file_;
   std::string kept_;
   bool ends_within_a_line_ = false, sync_owed_ = false;

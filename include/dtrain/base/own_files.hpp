@@ -25,6 +25,8 @@ bool is_own_folder(const Path& path, FolderRights kept_from_others = FolderRight
 
 // The permissions of a folder that others may not enter, and of one that they may only read.
 inline constexpr unsigned kPrivateFolder = 0700, kReadableFolder = 0755;
+// The permissions of a file that others may only read.
+inline constexpr unsigned kReadableFile = 0644;
 // Makes the folder with these permissions, less the umask, and its parents as make_folder() does. One that is there
 // stays as it is.
 void make_own_folder(const Path& path, unsigned permissions = kPrivateFolder);

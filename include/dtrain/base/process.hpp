@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 
 namespace dtrain {
@@ -35,6 +36,9 @@ Spawn::Group group_that_may_ask();
 
 // The child that this command line means: its first word is the program. This program itself is called dtrain.
 Spawn spawn_of(std::vector<std::string> command);
+
+// What to throw where fork() failed with this error.
+Error cannot_fork(int error);
 
 // Returns once the child runs its program. Throws Error when it cannot. The caller reaps it.
 pid_t spawn(const Spawn& child);

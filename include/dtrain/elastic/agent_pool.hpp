@@ -33,6 +33,7 @@ struct HostDown {  // the agent could not be started, or its connection is lost:
   std::string host;
   std::string reason;
   bool is_fault_of_this_machine = false;  // the start failed before it came to the host
+  std::string forget_key{};               // as of StartFailure
 };
 struct AdmissionChecked {  // the result of run_admission_check()
   std::string host;
@@ -95,13 +96,20 @@ struct AgentOrder {
   std::string tree{};        // unique for this start: marks the agent's processes, see tree_mark()
   Term term = 0;             // of the coordinator that starts the agent
 };
+// Why an agent could not be started.
+struct StartFailure {
+  StartFailure(std::string why, std::string command = {}) : reason(std::move(why)), forget_key(std::move(command)) {}
+  StartFailure(const char* why) : reason(why) {}
+  std::string reason;
+  std::string forget_key;  // command that forgets the host's old ssh key; empty: another failure
+};
 class AgentLauncher {
  public:
   virtual ~AgentLauncher() = default;
   // Returns at once, often before the agent runs. A start that fails throws RemoteError, or plain Error where this
   // machine is at fault, or calls `failed` later from any thread. The launcher may be destroyed before that; then there
   // is no call.
-  using Failed = std::function<void(std::string reason)>;
+  using Failed = std::function<void(StartFailure failure)>;
   virtual void start(const HostLine& host, const AgentOrder& order, Failed failed) = 0;
 };
 

@@ -23,6 +23,7 @@ struct HostLine {
 struct HostList {
   std::vector<HostLine> hosts;          // in the file's order, each name once
   std::vector<std::string> problems{};  // lines that are ignored, with line number and reason
+  std::vector<std::string> repeated{};  // beginnings of those problems that are hosts listed before
   std::vector<std::string> doubtful{};  // text of ignored lines that may be misspelt or damaged hosts
 };
 

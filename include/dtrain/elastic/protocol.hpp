@@ -78,7 +78,7 @@ struct Ready {  // the model is built and warm
 struct Meshed {
   Generation generation = 0;
   std::string failure;    // empty: connected to all members
-  bool is_local = false;  // the failure is this worker's own: no thread or no memory is left
+  bool is_local = false;  // the failure is this worker's own: no thread, no memory or no descriptor is left
 };
 struct Frozen {
   Generation generation = 0;

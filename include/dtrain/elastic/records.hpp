@@ -23,7 +23,7 @@ using WallTime = std::chrono::system_clock::time_point;
 // kept: it is written before the next one.
 class LineFile {
  public:
-  explicit LineFile(Path path);
+  explicit LineFile(Path path, unsigned permissions = 0666);  // of a new file, less the umask
   void append(const std::string& line, bool sync);
   GrowingFile& file() { return file_; }
   const Path& path() const { return file_.path(); }
@@ -52,7 +52,7 @@ class MemberLog {
 // has the kinds.
 class EventLog {
  public:
-  explicit EventLog(Path path);
+  explicit EventLog(Path path, unsigned permissions = 0666);  // of a new file, less the umask
   // Returns the event as it was written. One that the next coordinator must know is on disk then.
   Json append(const Json& event, WallTime time);
   GrowingFile& file() { return file_.file(); }

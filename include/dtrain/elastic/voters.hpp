@@ -100,6 +100,8 @@ Json to_json(const Leader& leader);
 Leader leader_from_json(const Json& json);
 Json to_json(const ElectionResult& election);
 ElectionResult election_result_from_json(const Json& json);
+// A slot of a host, as another process names it. Throws DataError if it is not in the range of slots.
+int slot_of(std::int64_t number);
 Json to_json(const std::vector<WorkerReport>& workers);
 std::vector<WorkerReport> worker_reports_from_json(const Json& json);
 

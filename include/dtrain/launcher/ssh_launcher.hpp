@@ -52,6 +52,6 @@ void start_agent_over_ssh(const elastic::HostLine& host, const elastic::AgentOrd
                           const SshLauncherOptions& options);
 
 // The error with its hint on one line, without the name of the host.
-std::string reason_of(const std::string& host, const Error& error);
+elastic::StartFailure start_failure(const std::string& host, const Error& error);
 
 }  // namespace dtrain::launcher

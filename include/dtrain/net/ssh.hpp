@@ -176,7 +176,13 @@ class SshTurnedAway : public RemoteError {
 // The key of the host differs from the known one, or is revoked: trying again does not change that.
 class SshHostKeyChanged : public RemoteError {
  public:
-  using RemoteError::RemoteError;
+  SshHostKeyChanged(const std::string& what, const std::string& hint, std::string forget_command = {})
+      : RemoteError(what, hint), forget_command_(std::move(forget_command)) {}
+  // Takes the old key out of the files of this machine; empty: a revoked key, or files that others own.
+  const std::string& forget_command() const { return forget_command_; }
+
+ private:
+  std::string forget_command_;
 };
 
 // sshd took none of the keys that there are.

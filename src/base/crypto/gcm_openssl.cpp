@@ -17,7 +17,9 @@ CipherHandle make_cipher(std::span<const std::byte, kGcmKeySize> key, int encryp
   CipherHandle cipher(EVP_CIPHER_CTX_new());
   if (!cipher ||
       EVP_CipherInit_ex2(cipher.get(), EVP_aes_128_gcm(), bytes(key.data()), nullptr, encrypts, nullptr) != 1) {
-    throw Error("OpenSSL has no AES-128-GCM");
+    throw Error(
+        "OpenSSL has no AES-128-GCM",
+        "its configuration may load no provider that has it: unset OPENSSL_CONF, or start the default provider");
   }
   return cipher;
 }

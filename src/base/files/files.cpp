@@ -11,10 +11,12 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 
 #include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/environment.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/base/temporaries.hpp>
 #include <dtrain/base/text.hpp>
 
@@ -31,7 +33,7 @@ constexpr std::string_view kOpen = "open", kRead = "read", kMap = "map", kList =
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
   const std::string what = fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error));
   if (error == ENOSPC || error == EDQUOT) throw DiskFull(what, "free some space there or choose another folder");
-  std::string hint;
+  std::string hint = hint_without_descriptors(error);
   if (error == EFBIG) hint = "the file system or a limit (ulimit -f) allows no larger file";
   const bool reads = action == kOpen || action == kRead || action == kMap || action == kList;
   if (error == EROFS || (error == EACCES && !reads)) hint = "choose a folder that you may write to";
@@ -188,6 +190,15 @@ void AtomicFile::flush() {
   buffer_.clear();
 }
 
+void AtomicFile::keep_access() {
+  struct stat there {};
+  if (::stat(path_.c_str(), &there) != 0) return;
+  // Only root gives a file away, and any user may give it to a group of their own.
+  if (::fchown(fd_.get(), there.st_uid, there.st_gid) != 0)
+    std::ignore = ::fchown(fd_.get(), static_cast<uid_t>(-1), there.st_gid);
+  std::ignore = ::fchmod(fd_.get(), there.st_mode & 07777);  // file servers may refuse it, or have no modes
+}
+
 void AtomicFile::sync() {
   flush();
   if (::fsync(fd_.get()) != 0) fail("write to disk", path_, errno);
@@ -204,6 +215,11 @@ void write_file_atomic(const Path& path, std::string_view content, unsigned perm
   AtomicFile file(path, permissions);
   file.write(content);
   file.commit();
+}
+
+void rename_durably(const Path& from, const Path& to) {
+  if (::rename(from.c_str(), to.c_str()) != 0) fail(fmt::format("rename it to {}", to.string()), from, errno);
+  sync_folder(folder_of(to));
 }
 
 // `unknown` says why the folder, which is there, cannot be read.

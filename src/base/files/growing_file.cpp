@@ -9,18 +9,20 @@
 
 #include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 
 namespace dtrain {
 namespace {
 
 [[noreturn]] void fail(std::string_view action, const Path& path, int error) {
-  const std::string hint = error == ENOSPC || error == EDQUOT ? "free some space there" : "";
+  const bool is_full = error == ENOSPC || error == EDQUOT;
+  const std::string hint = is_full ? "free some space there" : hint_without_descriptors(error);
   throw Error(fmt::format("{}: cannot {}: {}", path.string(), action, std::strerror(error)), hint);
 }
 
 }  // namespace
 
-GrowingFile::GrowingFile(Path path) : path_(std::move(path)) {
+GrowingFile::GrowingFile(Path path, unsigned permissions) : path_(std::move(path)), permissions_(permissions) {
   open();
   const off_t size = ::lseek(file_.get(), 0, SEEK_END);
   char last = '\n';
@@ -50,7 +52,7 @@ void GrowingFile::reserve_ahead() {
 }
 
 void GrowingFile::open() {
-  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0666));
+  file_ = FileDescriptor(::open(path_.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, permissions_));
   if (!file_) fail("open", path_, errno);
 }
 

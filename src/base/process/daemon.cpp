@@ -1,16 +1,14 @@
 #include <dtrain/base/daemon.hpp>
 
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
-#include <cstring>
 #include <thread>
 
-#include <dtrain/base/error.hpp>
+#include <dtrain/base/process.hpp>
 
 namespace dtrain {
 namespace {
@@ -22,7 +20,7 @@ constexpr std::chrono::milliseconds kPoll{5};
 pid_t fork_process() {
   std::fflush(nullptr);
   const pid_t child = ::fork();
-  if (child < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (child < 0) throw cannot_fork(errno);
   return child;
 }
 

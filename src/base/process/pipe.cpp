@@ -11,12 +11,15 @@
 
 #include <dtrain/base/descriptor_io.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 
 namespace dtrain {
 
 Pipe make_pipe() {
   int ends[2];
-  if (::pipe2(ends, O_CLOEXEC) != 0) throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)));
+  if (::pipe2(ends, O_CLOEXEC) != 0) {
+    throw Error(fmt::format("cannot make a pipe: {}", std::strerror(errno)), hint_without_descriptors(errno));
+  }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }
 
@@ -28,7 +31,8 @@ bool is_readable(const FileDescriptor& pipe, int wait_ms) {
 FileDescriptor memory_file(std::string_view text) {
   FileDescriptor file(::memfd_create("dtrain", MFD_CLOEXEC));
   if (!file || write_all(file, bytes_of(text)) != text.size() || ::lseek(file.get(), 0, SEEK_SET) != 0) {
-    throw Error(fmt::format("cannot hold {} bytes for a process: {}", text.size(), std::strerror(errno)));
+    throw Error(fmt::format("cannot hold {} bytes for a process: {}", text.size(), std::strerror(errno)),
+                hint_without_descriptors(errno));
   }
   return file;
 }
@@ -40,7 +44,8 @@ FileDescriptor open_log(const Path& path, unsigned permissions) {
     throw Error(fmt::format("{}: cannot write: it is a symbolic link, which could lead to any file", path.string()),
                 "remove the link; a link to the folder is followed");
   }
-  throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)));
+  throw Error(fmt::format("{}: cannot write: {}", path.string(), std::strerror(errno)),
+              hint_without_descriptors(errno));
 }
 
 bool wait_for_byte(const FileDescriptor& read_end) {

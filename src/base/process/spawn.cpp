@@ -3,6 +3,7 @@
 #include <linux/close_range.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -120,6 +121,12 @@ int wait_for_exec(int pipe) {
   return got == sizeof error ? error : 0;
 }
 
+std::string limit_of_processes() {
+  rlimit most{};
+  if (::getrlimit(RLIMIT_NPROC, &most) != 0 || most.rlim_cur == RLIM_INFINITY) return "unlimited";
+  return fmt::format("{}", most.rlim_cur);
+}
+
 // The kernel says "Exec format error" for text without #!, and for programs of other processors.
 std::string hint_for(int error, const Path& program) {
   if (error != ENOEXEC) return {};
@@ -137,6 +144,18 @@ bool is_in_the_foreground() {
 
 }  // namespace
 
+Error cannot_fork(int error) {
+  std::string hint;
+  if (error == EAGAIN) {
+    hint = fmt::format(
+        "a limit on processes may be too low: that of this user (ulimit -u, currently {}), or pids.max of the "
+        "container",
+        limit_of_processes());
+  }
+  if (error == ENOMEM) hint = "too little memory is free: end other programs, or raise the limit of the container";
+  return Error(fmt::format("cannot start a process: {}", std::strerror(error)), hint);
+}
+
 Spawn::Group group_that_may_ask() { return is_in_the_foreground() ? Spawn::Group::inherit : Spawn::Group::session; }
 
 pid_t spawn(const Spawn& child) {
@@ -144,7 +163,7 @@ pid_t spawn(const Spawn& child) {
   Plan plan{.child = child, .report = report.write_end.get()};
   const pid_t process = fork_without_signals();
   if (process == 0) become_child(plan);
-  if (process < 0) throw Error(fmt::format("cannot start a process: {}", std::strerror(errno)));
+  if (process < 0) throw cannot_fork(errno);
   report.write_end = FileDescriptor();
   const int error = wait_for_exec(report.read_end.get());
   if (error == 0) return process;

@@ -44,14 +44,14 @@ void AdmissionCheck::run(const AdmissionCheckOptions& options, std::function<voi
   options_.prepare.empty() || is_prepared_already() ? check() : prepare();
 }
 
-// A success file of another command does not count for this one.
+// A success file of another command does not count for this one. One that names no command was made by hand.
 bool AdmissionCheck::is_prepared_already() {
   const Path file = prepare_success_file(setting_.job_folder, setting_.host);
   if (!is_listed(file)) return false;
   const Json record = own_record(file);
-  const bool by_hand = record.is_null();
-  if (!by_hand && record.at("command_sha256") != Json(hash_of(options_.prepare))) return false;
-  result_.prepare = by_hand ? AdmissionCheckResult::Prepare::by_hand : AdmissionCheckResult::Prepare::earlier;
+  const Json* command = record.is_null() ? nullptr : record.find("command_sha256");
+  if (command && *command != Json(hash_of(options_.prepare))) return false;
+  result_.prepare = command ? AdmissionCheckResult::Prepare::earlier : AdmissionCheckResult::Prepare::by_hand;
   return true;
 }
 

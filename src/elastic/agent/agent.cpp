@@ -22,7 +22,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/process.hpp>
 #include <dtrain/base/stop.hpp>
-#include <dtrain/base/text.hpp>
+#include <dtrain/base/with_hint.hpp>
 #include <dtrain/net/channel.hpp>
 
 #include "admission_check.hpp"
@@ -49,10 +49,13 @@ constexpr std::size_t kLongestMessage = net::kMaxFrame - 64;
 // Output is dropped when so much is unsent: a worker must not wait for a slow terminal, and the log file has all of it.
 constexpr std::size_t kMaxBehind = 32 << 20;
 
-int slot_of(const std::string& text) {
-  const auto slot = parse_integer(text);
-  if (!slot || *slot < 0 || *slot > 1'000'000) throw DataError(fmt::format("'{}' is no slot", text));
-  return static_cast<int>(*slot);
+int slot_in(const AgentFrame& frame) {
+  return read_frame([&] { return slot_of(static_cast<std::int64_t>(number_of(frame.body))); });
+}
+
+AdmissionCheckOptions admission_check_options_of(const AgentFrame& frame) {
+  return read_frame(
+      [&] { return admission_check_options_from_json(Json::parse(frame.body, "what a host must pass")); });
 }
 
 // In this order. An end that the coordinator or a signal asked for has no stage `saving`.
@@ -88,15 +91,23 @@ class Agent {
             .on_lost =
                 [this](const std::string& reason) {
                   coordinator_gone_ = true;
+                  note_end(reason);
                   let_workers_save(reason);
                   if (stage_ == Stage::finishing) loop_.stop();
                 },
             .on_over =
                 [this](const std::string& reason) {
                   coordinator_gone_ = true;
+                  note_end(reason);
                   end(reason);
                   if (stage_ == Stage::finishing) loop_.stop();
                 }};
+  }
+
+  // An end that nobody asked for. run() throws the reason where no coordinator has welcomed this agent.
+  void note_end(const std::string& reason) {
+    if (is_ending() || !joined_ || !options_.on_note) return;
+    options_.on_note(fmt::format("{}: its agent ends: {}", options_.order.host, reason));
   }
 
   // A coordinator that had counted this host as lost does not know these workers and has started others.
@@ -178,8 +189,8 @@ class Agent {
   }
 
   void obey(const AgentFrame& frame) {
-    if (frame.tag == Tag::check) return run_admission_check(Json::parse(frame.body, "what a host must pass"));
-    if (frame.tag == Tag::start) return start_worker(frame.worker, slot_of(frame.body));
+    if (frame.tag == Tag::check) return run_admission_check(admission_check_options_of(frame));
+    if (frame.tag == Tag::start) return start_worker(frame.worker, slot_in(frame));
     if (frame.tag == Tag::end) return end("the coordinator ended it");
     const auto found = workers_.find(frame.worker);
     if (found == workers_.end()) return;
@@ -194,10 +205,10 @@ class Agent {
         id, order.host, slot, follower_.local_address(), order.token, order.job_folder, follower_.welcome().document};
   }
 
-  void run_admission_check(const Json& options) {
+  void run_admission_check(const AdmissionCheckOptions& options) {
     if (is_ending()) return;
     if (!admission_check_) admission_check_.emplace(loop_, admission_check_setup());
-    admission_check_->run(admission_check_options_from_json(options), [this](const AdmissionCheckResult& result) {
+    admission_check_->run(options, [this](const AdmissionCheckResult& result) {
       follower_.send(Tag::checked, 0, to_json(result).dump());
     });
   }
@@ -225,7 +236,7 @@ class Agent {
                     workers_folder(follower_.welcome(), order), fmt::format("{}{}.", tree_mark(order), id),
                     events_of(id));
     } catch (const Error& error) {
-      follower_.send_kept(Tag::exited, id, to_json(Exited{127, 0, {error.what()}, false}).dump());
+      follower_.send_kept(Tag::exited, id, to_json(Exited{127, 0, {with_hint(error)}, false}).dump());
       return;
     }
     workers_[id] = worker;

@@ -147,20 +147,21 @@ void Follower::give_up_joining(const net::Channel* channel, const std::string& w
 
 void Follower::hear(const net::Channel* channel, std::string bytes) {
   try {
-    const AgentFrame frame = decode(std::move(bytes));
+    const AgentFrame frame = read_frame([&] { return decode(std::move(bytes)); });
     if (joining_ && channel == joining_.get()) return hear_first(frame);
     if (!channel_ || channel != channel_.get()) return;
     election_.heard = now();
     if (welcome_->outlive) feed(LeaderHeard{});
     obey(frame);
-  } catch (const DataError& error) {
+  } catch (const InvalidFrame& error) {
     over(fmt::format("the coordinator sent an invalid message: {}", error.what()));
   }
 }
 
 void Follower::hear_first(const AgentFrame& frame) {
   if (frame.tag == Tag::end) return over("the coordinator has another agent on this host");
-  if (frame.tag == Tag::welcome) follow(welcome_from_json(Json::parse(frame.body, "the coordinator's welcome")));
+  if (frame.tag != Tag::welcome) return;
+  follow(read_frame([&] { return welcome_from_json(Json::parse(frame.body, "the coordinator's welcome")); }));
 }
 
 void Follower::follow(Welcome welcome) {
@@ -180,14 +181,16 @@ void Follower::follow(Welcome welcome) {
 void Follower::obey(const AgentFrame& frame) {
   if (frame.tag == Tag::alive) return hear_sign_of_life(frame.body);
   if (frame.tag != Tag::voters) return events_.on_frame(frame);
-  const VoterNotice notice = voter_notice_from_json(Json::parse(frame.body, "a notice of the coordinator"));
+  const VoterNotice notice =
+      read_frame([&] { return voter_notice_from_json(Json::parse(frame.body, "a notice of the coordinator")); });
   feed(notice);
   send(Tag::known, 0, std::to_string(notice.voter_set.generation));
 }
 
 void Follower::hear_sign_of_life(const std::string& body) {
   const auto space = body.find(' ');
-  const std::uint64_t arrived = number_of(space == body.npos ? "" : std::string_view(body).substr(space + 1));
+  const std::uint64_t arrived =
+      read_frame([&] { return number_of(space == body.npos ? "" : std::string_view(body).substr(space + 1)); });
   while (!kept_.empty() && kept_.front().number <= arrived) forget_oldest_kept();
   send(Tag::alive, 0, body.substr(0, space));
 }

@@ -25,8 +25,8 @@ namespace dtrain::elastic {
 class Follower {
  public:
   struct Events {
-    std::function<void(const Welcome&)> on_welcome;  // of each coordinator that this agent follows
-    std::function<void(const AgentFrame&)> on_frame;
+    std::function<void(const Welcome&)> on_welcome;   // of each coordinator that this agent follows
+    std::function<void(const AgentFrame&)> on_frame;  // may throw InvalidFrame, which ends this agent
     std::function<std::vector<WorkerReport>()> report;
     std::function<void(WorkerId)> on_end_known;  // a coordinator has its Exited
     // One of the two, once: the coordinator is lost, and no other can follow it; or this agent is not wanted any more.

@@ -262,10 +262,10 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     on_event(HostDown{host, reason});
   }
 
-  void lose_host(const std::string& host, const std::string& reason, bool is_own_fault = false) {
+  void lose_host(const std::string& host, const StartFailure& failure, bool is_own_fault = false) {
     if (!forget_host(host)) return;
     if (collector) return collector->drop(host);
-    later(HostDown{host, reason, is_own_fault});
+    later(HostDown{host, failure.reason, is_own_fault, failure.forget_key});
   }
 
   // Closing its channel ends an agent that does not outlive its coordinator.
@@ -285,15 +285,15 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     hosts[line.name] = {.tree = tree, .agent = nullptr};
     const AgentOrder order{listener->address(),         {},   listener->port(), options.token, line.name,
                            options.job_folder.string(), tree, options.term};
-    auto failed = [weak = weak_from_this(), &where = loop, host = line.name, tree](std::string reason) {
-      where.post([weak, host, tree, reason = std::move(reason)] {
-        if (auto self = weak.lock()) self->give_up_start(host, tree, reason);
+    auto failed = [weak = weak_from_this(), &where = loop, host = line.name, tree](StartFailure failure) {
+      where.post([weak, host, tree, failure = std::move(failure)] {
+        if (auto self = weak.lock()) self->give_up_start(host, tree, failure);
       });
     };
     try {
       launcher.start(line, order, std::move(failed));
     } catch (const Error& error) {
-      return lose_host(line.name, error.what(), error.exit_code() == ExitCode::failed);
+      return lose_host(line.name, {error.what()}, error.exit_code() == ExitCode::failed);
     }
     loop.after(options.join_deadline, [weak = weak_from_this(), host = line.name, tree] {
       const auto self = weak.lock();
@@ -303,10 +303,10 @@ struct NetworkAgentPool::Impl : std::enable_shared_from_this<Impl> {
     });
   }
 
-  void give_up_start(const std::string& host, const std::string& tree, const std::string& reason) {
+  void give_up_start(const std::string& host, const std::string& tree, const StartFailure& failure) {
     const auto found = hosts.find(host);
     if (found == hosts.end() || found->second.tree != tree || found->second.agent) return;
-    lose_host(host, reason);
+    lose_host(host, failure);
   }
 
   void run_admission_check(const std::string& name) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/elastic/agent_pool.hpp>
 #include <dtrain/elastic/voters.hpp>
 
@@ -43,6 +44,20 @@ struct AgentFrame {
 };
 std::string encode(Tag tag, WorkerId worker, std::string_view body);
 AgentFrame decode(std::string frame);  // throws DataError
+// The other end sent what cannot be read. A DataError of another class is this process's own failure.
+class InvalidFrame : public DataError {
+ public:
+  using DataError::DataError;
+};
+// Returns read(), which only reads a frame. Throws InvalidFrame in place of its DataError.
+template <typename Read>
+auto read_frame(const Read& read) {
+  try {
+    return read();
+  } catch (const DataError& error) {
+    throw InvalidFrame(error.what(), error.hint());
+  }
+}
 // The event that an agent's frame reports about its host; nullopt: the frame is about something else. Throws DataError.
 std::optional<AgentPoolEvent> event_of_host(const std::string& host, const AgentFrame& frame);
 std::uint64_t number_of(std::string_view text);  // in decimal; throws DataError

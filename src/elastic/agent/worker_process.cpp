@@ -13,6 +13,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/base/pipe.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/wait_status.hpp>
@@ -31,7 +32,7 @@ constexpr auto kSilentTime = 20s;
 std::pair<FileDescriptor, FileDescriptor> make_socket_pair() {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(fmt::format("cannot connect a worker: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot connect a worker: {}", std::strerror(errno)), hint_without_descriptors(errno));
   }
   return {FileDescriptor(ends[0]), FileDescriptor(ends[1])};
 }

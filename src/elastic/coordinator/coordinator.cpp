@@ -288,8 +288,9 @@ struct Coordinator::Impl {
   void act(const Say& line, Moment) { say(line); }
   void act(const Finish& finish, Moment now) {
     finished = finish;
+    const std::optional<double> good = meter.goodput(now.time);
     goodput = make_event(EventKind::goodput,
-                         {{"percent", 100 * meter.goodput(now.time)}, {"samples_seen", meter.samples_seen()}});
+                         {{"percent", good ? Json(100 * *good) : Json()}, {"samples_seen", meter.samples_seen()}});
     if (state.traffic.sent > 0) goodput["sent_bytes"] = state.traffic.sent;
     if (options.prometheus) write_metrics(now);
   }

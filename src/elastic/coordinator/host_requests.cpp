@@ -56,8 +56,13 @@ std::vector<std::string> hosts_to_drain(const State& state, const Json& request,
     names.push_back(request.at("host").as_string());
   }
   for (const std::string& name : names) {
-    if (!state.hosts.contains(name))
+    const auto found = state.hosts.find(name);
+    if (found == state.hosts.end())
       throw UsageError(fmt::format("the job has no host {}", name), "dtrain hosts list names them");
+    if (!found->second.wanted) {
+      throw UsageError(fmt::format("{} was removed and is leaving", name),
+                       fmt::format("`dtrain hosts add {}` takes it back", name));
+    }
   }
   const Json* any_number = request.find("any_number");
   if (any_number && !any_number->as_bool() && state.policy.elastic)

@@ -46,6 +46,7 @@ class HostRow {
                              {"workers", workers_}});
     if (!why.reason.empty()) row["reason"] = why.reason;
     if (!why.next.empty()) row["next"] = why.next;
+    if (!why.forget_key.empty()) row["forget_key"] = why.forget_key;
     return row;
   }
 
@@ -79,6 +80,7 @@ Json hosts_list(const State& state, const JobMeter& meter, Time now) {
   const std::size_t workers = state.current ? state.current->members.size() : 0;
   const StepSize& size = state.policy.step_size;
   const JobStanding standing = standing_of(state, now);
+  const std::optional<double> good = meter.goodput(now);
   Json list = Json::object({{"schema", "dtrain.hosts-list/1"},
                             {"elastic", state.policy.elastic},
                             {"state", enum_name(kJobPhaseNames, standing.phase)},
@@ -88,7 +90,7 @@ Json hosts_list(const State& state, const JobMeter& meter, Time now) {
                             {"rate_factor", workers > 0 ? size.rate_factor(workers) : 1.0},
                             {"samples_seen", meter.samples_seen()},
                             {"samples_per_second", rounded(meter.samples_per_second(now), 0.01)},
-                            {"goodput_percent", rounded(100 * meter.goodput(now), 0.01)},
+                            {"goodput_percent", good ? Json(rounded(100 * *good, 0.01)) : Json()},
                             {"sent_bytes", state.traffic.sent},
                             {"hosts", std::move(hosts)}});
   if (!standing.reason.empty()) list["state_reason"] = standing.reason;

@@ -74,7 +74,8 @@ std::string prometheus_text(const State& state, const JobMeter& meter, Time now)
   text.one("samples_total", "counter", "Samples that the weights have seen.", count(meter.samples_seen()));
   text.one("samples_per_second", "gauge", "Of the whole job; 0 where nothing trains.",
            trains(state) ? meter.samples_per_second(now) : 0);
-  text.one("goodput_ratio", "gauge", "Part of the time since the first step that made steps.", meter.goodput(now));
+  if (const auto good = meter.goodput(now))
+    text.one("goodput_ratio", "gauge", "Part of the time since the first step that made steps.", *good);
   text.one("worker_failures_total", "counter", "Workers that failed.", count(state.failures));
   hosts_by_state(text, state, now);
   text.family("step_seconds", "gauge", "A rank's last step.");

@@ -179,25 +179,30 @@ void first_step(DecisionContext& context) {
 }
 
 // Workers to evict after a failed attempt to connect. Newcomers that failed come first. Members are evicted only after
-// several attempts, unless they do not answer while nothing can go on without them. A worker that names a lack of its
-// own machine is evicted before those that miss it.
+// several attempts, unless they do not answer while nothing can go on without them. Workers that name a lack of their
+// own machine are evicted before those that miss them.
 std::vector<WorkerId> whom_to_blame(DecisionContext& context) {
   const State& state = context.state;
   const GenerationPlan& change = *state.change;
-  std::vector<WorkerId> silent, failing, lacking, newcomers, bad_newcomers;
+  std::vector<WorkerId> silent, failing, lacking, newcomers, bad_newcomers, causes;
+  bool newcomer_lacks = false;
   for (const WorkerId id : change.members) {
     const Worker& worker = state.workers.at(id);
     const bool answered = worker.meshed == change.number;
     const bool bad = !answered || !worker.mesh_failure.empty();
     if (!answered) silent.push_back(id);
     if (answered && bad) failing.push_back(id);
-    if (answered && bad && worker.mesh_failure_is_local) lacking.push_back(id);
+    const bool lacks = answered && bad && worker.mesh_failure_is_local;
+    if (lacks) lacking.push_back(id);
     if (!is_member(worker)) newcomers.push_back(id);
     if (!is_member(worker) && bad) bad_newcomers.push_back(id);
+    if (is_member(worker) || (answered && !lacks)) continue;
+    causes.push_back(id);
+    newcomer_lacks = newcomer_lacks || lacks;
   }
   const bool among_newcomers = newcomers.size() == change.members.size();
   const bool last_attempt = state.mesh_attempts >= kMeshAttempts;
-  if (!bad_newcomers.empty() && !among_newcomers) return bad_newcomers;
+  if (!bad_newcomers.empty() && !among_newcomers) return newcomer_lacks ? causes : bad_newcomers;
   if (!silent.empty() && (last_attempt || change.boundary == Boundary::now)) return silent;
   if (!last_attempt) return {};
   if (!newcomers.empty() && !among_newcomers) return newcomers;

@@ -28,6 +28,7 @@ void quarantine(DecisionContext& context, Host& host, const std::string& reason,
   host.quarantined_until = context.now + quarantine_time(context.state.policy, host.failures++, record);
   host.last_failure = reason;
   host.next_command.clear();
+  host.forget_key.clear();
 }
 
 void remember_first(DecisionContext& context, const Worker& worker, const Fault& fault) {

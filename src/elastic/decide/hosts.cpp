@@ -80,6 +80,7 @@ void forget_failures(Host& host) {
   host.quarantined_until = {};
   host.last_failure.clear();
   host.next_command.clear();
+  host.forget_key.clear();
 }
 
 bool is_idle(const Host& host) {
@@ -296,6 +297,7 @@ void host_down(DecisionContext& context, const HostDown& down) {
   const auto found = context.state.hosts.find(down.host);
   if (found != context.state.hosts.end()) {
     lose_host(context, found->second, down.reason, down.is_fault_of_this_machine);
+    if (!down.forget_key.empty()) found->second.forget_key = down.forget_key;
   }
 }
 

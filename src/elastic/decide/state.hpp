@@ -54,6 +54,7 @@ struct Host {
   Time quarantined_until{};
   std::string last_failure;     // empty: none
   std::string next_command;     // command that helps the user; empty: remove the host
+  std::string forget_key;       // command that helps before that, see StartFailure; empty: none
   std::vector<WorkerId> slots;  // process by slot, also an ending one; 0: none
   std::size_t allotted = 0;     // slots that may be used: max_workers limits line.slots
 };
@@ -248,6 +249,7 @@ JobStanding standing_of(const State& state, Time now);
 struct Explanation {
   std::string reason;
   std::string next;
+  std::string forget_key{};  // command to try before `next`, see StartFailure
 };
 Explanation explain(const State& state, const Host& host, Time now);
 

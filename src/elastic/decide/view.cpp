@@ -74,9 +74,9 @@ Explanation explain(const State& state, const Host& host, Time now) {
     case HostPhase::quarantined:
       return {
           fmt::format("failed ({}), tried again in {}", host.last_failure, seconds_text(host.quarantined_until - now)),
-          next};
+          next, host.forget_key};
     case HostPhase::failed:
-      return {fmt::format("failed: {}", host.last_failure), next};
+      return {fmt::format("failed: {}", host.last_failure), next, host.forget_key};
     case HostPhase::spare:
       return {"the job has its maximum number of workers", kToUseSpare};
     case HostPhase::absent:

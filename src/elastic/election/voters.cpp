@@ -1,5 +1,7 @@
 #include <dtrain/elastic/voters.hpp>
 
+#include <fmt/format.h>
+
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -123,6 +125,13 @@ ElectionResult election_result_from_json(const Json& json) {
   return election;
 }
 
+// More than a host file can name, and few enough for an array of them.
+int slot_of(std::int64_t number) {
+  constexpr std::int64_t kLastSlot = 1'000'000;
+  if (number < 0 || number > kLastSlot) throw DataError(fmt::format("{} is no slot: 0 to {}", number, kLastSlot));
+  return static_cast<int>(number);
+}
+
 Json to_json(const std::vector<WorkerReport>& workers) {
   Json json = Json::array();
   for (const WorkerReport& report : workers) {
@@ -141,7 +150,7 @@ std::vector<WorkerReport> worker_reports_from_json(const Json& json) {
   for (const Json& report : json.as_array()) {
     WorkerReport& worker = workers.emplace_back();
     worker.worker = static_cast<WorkerId>(report.at("worker").as_integer());
-    worker.slot = static_cast<int>(report.at("slot").as_integer());
+    worker.slot = slot_of(report.at("slot").as_integer());
     worker.silence = std::chrono::milliseconds(report.at("silence_ms").as_integer());
     for (const Json& message : report.at("said").as_array()) worker.said.push_back(from_worker_from_json(message));
   }

@@ -28,6 +28,7 @@ std::optional<EarlierWork> earlier_work_in(const std::vector<Json>& events) {
       if (!kind) continue;
       if (begins_job(event) || *kind == EventKind::finish) work.reset();
       if (*kind == EventKind::generation) note_first_step(event, work);
+      if (*kind == EventKind::started && work) work->is_of_program = true;
     } catch (const DataError&) {  // a damaged line
     }
   }

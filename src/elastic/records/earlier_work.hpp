@@ -13,6 +13,7 @@ namespace dtrain::elastic {
 struct EarlierWork {
   WallTime first_step{};                   // to the second
   std::chrono::duration<double> paused{};  // in all changes of generation since then
+  bool is_of_program = false;              // a launched one, which counts no samples
 };
 
 // Of the job that was begun last; nullopt: it has made no step, or it has ended.

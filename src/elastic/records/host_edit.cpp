@@ -82,6 +82,23 @@ void write_back(std::string& text, const std::vector<HostLine>& present, int slo
                   join(lacking, ", ")));
 }
 
+// The file that links lead to, also where it is missing.
+Path link_target(Path file) {
+  constexpr int kMostLinks = 40;  // as many as the kernel follows
+  std::error_code none;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, none); ++links) {
+    file = file.parent_path() / std::filesystem::read_symlink(file, none);
+  }
+  return file;
+}
+
+void replace_text(const Path& file, const std::string& text) {
+  AtomicFile replacement(link_target(file));
+  replacement.write(text);
+  replacement.keep_access();
+  replacement.commit();
+}
+
 }  // namespace
 
 std::vector<std::string> edit_host_file(const Path& file, const std::vector<HostLine>& present, int slots,
@@ -99,7 +116,7 @@ std::vector<std::string> edit_host_file(const Path& file, const std::vector<Host
     throw UsageError("this leaves the job without a host",
                      "`dtrain stop`, with the same setting 'job-dir', ends the job");
   }
-  write_file_atomic(file, text);
+  replace_text(file, text);
   return repairs;
 }
 

@@ -135,7 +135,9 @@ HostList parse_host_file(std::string_view text, int slots) {
     if (!reading.problem.empty()) {
       list.doubtful.emplace_back(content);
     } else if (!names.insert(reading.host.name).second) {
-      reading.problem = fmt::format("{} is listed twice: the first line counts", in_quotes(reading.host.name));
+      reading.problem = fmt::format("{} is listed twice", in_quotes(reading.host.name));
+      list.repeated.push_back(fmt::format("line {}: {}", number, reading.problem));
+      reading.problem += ": the first line counts";
     }
     if (reading.problem.empty()) {
       list.hosts.push_back(std::move(reading.host));

@@ -25,6 +25,7 @@ void JobMeter::heard(const Progress& progress, Time now) {
     const Seconds since_last = now - seen_.back().time;
     const bool undisturbed = progress.generation == generation_;
     useful_ += undisturbed ? since_last : std::min(since_last, Seconds(progress.step_seconds));
+    measured_ = true;
   }
   generation_ = progress.generation;
   seen_.push_back({now, samples});
@@ -35,6 +36,7 @@ void JobMeter::resume(const EarlierWork& work, Time until, WallTime wall) {
   const Seconds since = std::max<Seconds>(wall - work.first_step, Seconds(0));
   begun_ = until - std::chrono::duration_cast<Time::duration>(since);
   useful_ = std::max(since - work.paused, Seconds(0));
+  measured_ = !work.is_of_program;
 }
 
 double JobMeter::samples_per_second(Time now) const {
@@ -45,8 +47,9 @@ double JobMeter::samples_per_second(Time now) const {
   return time.count() > 0 ? static_cast<double>(seen_.back().samples - seen_.front().samples) / time.count() : 0;
 }
 
-double JobMeter::goodput(Time now) const {
-  if (!begun_ || now <= *begun_) return 1;
+std::optional<double> JobMeter::goodput(Time now) const {
+  if (!measured_) return std::nullopt;
+  if (now <= *begun_) return 1;
   return std::min(1.0, useful_ / Seconds(now - *begun_));
 }
 

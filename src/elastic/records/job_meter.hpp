@@ -23,8 +23,8 @@ class JobMeter {
   // once there was none for so long.
   double samples_per_second(Time now) const;
   // Goodput: fraction of the wall time since the first step that was spent in committed steps, without waits at changes
-  // of generation and without lost steps. 0 to 1; 1 before the first step.
-  double goodput(Time now) const;
+  // of generation and without lost steps. 0 to 1; nullopt until steps were heard of twice, which measures a time.
+  std::optional<double> goodput(Time now) const;
   std::uint64_t samples_seen() const { return seen_.empty() ? 0 : seen_.back().samples; }
 
  private:
@@ -36,6 +36,7 @@ class JobMeter {
   std::optional<Time> begun_;
   Generation generation_ = 0;  // of the last sight
   std::chrono::duration<double> useful_{};
+  bool measured_ = false;  // there was a time between two sights, here or under an earlier coordinator
 };
 
 }  // namespace dtrain::elastic

@@ -41,7 +41,7 @@ std::optional<std::uint64_t> unsigned_of(const Json& json, std::string_view key)
 }  // namespace
 
 // On a full disk the newline is kept, and written before the first line.
-LineFile::LineFile(Path path) : file_(std::move(path)) {
+LineFile::LineFile(Path path, unsigned permissions) : file_(std::move(path), permissions) {
   if (!file_.ends_within_a_line()) return;
   try {
     append("", true);
@@ -75,7 +75,7 @@ void MemberLog::append(bool added, const std::string& host, WallTime time) {
   file_.append(line, true);
 }
 
-EventLog::EventLog(Path path) : file_(std::move(path)) {
+EventLog::EventLog(Path path, unsigned permissions) : file_(std::move(path), permissions) {
   for (const Json& event : read_events(file_.path())) {
     next_seq_ = std::max(next_seq_, unsigned_of(event, "seq").value_or(0) + 1);
   }

@@ -2,12 +2,22 @@
 // the session's lock, and the session may call build() while it holds that lock.
 #include "mesh_builder.hpp"
 
+#include <fmt/format.h>
+
+#include <cerrno>
 #include <exception>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 
 namespace dtrain::elastic {
+namespace {
+
+// Each other rank needs a connection at least. Those of the mesh that failed are closed by now.
+bool lacks_descriptors(const comm::MeshPlan& plan) { return free_descriptors() + 1 < plan.ranks.size(); }
+
+}  // namespace
 
 MeshBuilder::MeshBuilder(MeshMaker make_mesh, std::chrono::milliseconds deadline, Done done)
     : make_mesh_(std::move(make_mesh)),
@@ -60,6 +70,11 @@ void MeshBuilder::build_one(const comm::MeshPlan& plan, std::stop_token cancel) 
     result.mesh = make_mesh_(plan, deadline_, cancel);
   } catch (const PeerLost& error) {
     result.failure = error.what();
+    result.is_local = lacks_descriptors(plan);
+    if (result.is_local) {
+      result.failure += fmt::format(", and this process has no file descriptors left for {} other ranks ({})",
+                                    plan.ranks.size() - 1, hint_without_descriptors(EMFILE));
+    }
   } catch (const std::exception& error) {
     result.failure = error.what();
     result.is_local = true;

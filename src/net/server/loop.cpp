@@ -10,6 +10,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 
 #include "connection.hpp"
 #include "loop_state.hpp"
@@ -51,7 +52,9 @@ void Loop::after(std::chrono::milliseconds delay, std::function<void()> work) {
 
 void Loop::when_readable(int descriptor, std::function<bool()> work) {
   FileDescriptor copy(::fcntl(descriptor, F_DUPFD_CLOEXEC, 0));
-  if (!copy) throw Error(fmt::format("cannot watch a descriptor: {}", std::strerror(errno)));
+  if (!copy) {
+    throw Error(fmt::format("cannot watch a descriptor: {}", std::strerror(errno)), hint_without_descriptors(errno));
+  }
   auto watched = std::make_shared<Descriptor>(state_->context);
   asio::error_code error;
   watched->assign(copy.get(), error);

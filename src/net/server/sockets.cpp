@@ -11,6 +11,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/net/addresses.hpp>
 #include <dtrain/net/socket_address.hpp>
 
@@ -65,7 +66,9 @@ FileDescriptor listen_on(const std::string& address, std::uint16_t port) {
   if (socket) return socket;
   const int error = errno;
   const std::string place = port == 0 ? address : fmt::format("port {} of {}", port, address);
-  throw Error(fmt::format("cannot listen on {}: {}", place, std::strerror(error)), "name an address of this machine");
+  const std::string lack = hint_without_descriptors(error);
+  throw Error(fmt::format("cannot listen on {}: {}", place, std::strerror(error)),
+              lack.empty() ? "name an address of this machine" : lack);
 }
 
 FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::chrono::milliseconds deadline,
@@ -78,7 +81,8 @@ FileDescriptor connect_to(const std::string& address, std::uint16_t port, std::c
   if (socket && error == 0 && ::connect(socket.get(), remote.get(), remote.size()) != 0) error = errno;
   if (error == EINPROGRESS || error == EINTR) error = wait_until_connected(socket.get(), until);
   if (error != 0) {
-    throw RemoteError(fmt::format("cannot connect to {} port {}: {}", address, port, std::strerror(error)));
+    throw RemoteError(fmt::format("cannot connect to {} port {}: {}", address, port, std::strerror(error)),
+                      hint_without_descriptors(error));
   }
   return socket;
 }

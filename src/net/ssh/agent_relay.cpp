@@ -11,6 +11,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 
 #include "sftp_packet.hpp"
 
@@ -89,7 +90,8 @@ AgentRelay::AgentRelay(FileDescriptor agent, AgentOrder order, Patience patience
     : agent_(std::move(agent)), order_(std::move(order)), patience_(std::move(patience)) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)),
+                hint_without_descriptors(errno));
   }
   near_end_ = FileDescriptor(ends[0]);
   far_end_ = FileDescriptor(ends[1]);

@@ -14,6 +14,7 @@
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/mutex.hpp>
+#include <dtrain/base/open_files.hpp>
 
 namespace dtrain::net::ssh {
 namespace {
@@ -143,6 +144,7 @@ Attempt attempt(const Address& address, std::chrono::milliseconds silence, const
 }
 
 std::string advice(int error, const std::string& host, int port) {
+  if (std::string lack = hint_without_descriptors(error); !lack.empty()) return lack;
   if (error == ECONNREFUSED) return fmt::format("is sshd running there, on port {}?", port);
   return fmt::format("is the host up, and its port {} open to this machine? Try: ping {}", port, host);
 }

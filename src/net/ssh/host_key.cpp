@@ -131,7 +131,7 @@ void HostKeyCheck::check(Connection& connection) const {
           fmt::format("{}: its host key is not the one in {}: it offers {}; it was installed anew, or "
                       "another machine answers in its place",
                       connection.name(), names_of(rules_.files), fingerprint_of(connection.get())),
-          "if the new key is right, forget the old one: " + forget_command());
+          "if the new key is right, forget the old one: " + forget_command(), forget_command());
     case SSH_KNOWN_HOSTS_UNKNOWN:
     case SSH_KNOWN_HOSTS_NOT_FOUND:
       if (!rules_.accept_new) refuse_new(connection);

@@ -10,6 +10,7 @@
 #include <cstring>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
 #include <dtrain/base/process.hpp>
 
 namespace dtrain::net::ssh {
@@ -17,7 +18,8 @@ namespace dtrain::net::ssh {
 ProxyProcess::ProxyProcess(const std::string& line) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
-    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)),
+                hint_without_descriptors(errno));
   near_end_ = FileDescriptor(ends[0]);
   const FileDescriptor far_end(ends[1]);
   ::fcntl(near_end_.get(), F_SETFL, O_NONBLOCK);

@@ -10,6 +10,9 @@
 #include <string_view>
 #include <utility>
 
+#include <dtrain/base/error.hpp>
+#include <dtrain/base/open_files.hpp>
+
 namespace dtrain::net::ssh {
 namespace {
 
@@ -24,7 +27,8 @@ Tunnel::Tunnel(std::shared_ptr<void> outer, std::unique_ptr<Connection> hop, con
     : outer_(std::move(outer)), hop_(std::move(hop)) {
   int ends[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) != 0) {
-    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)));
+    throw Error(fmt::format("cannot make a pair of sockets: {}", std::strerror(errno)),
+                hint_without_descriptors(errno));
   }
   near_end_ = FileDescriptor(ends[0]);
   far_end_ = FileDescriptor(ends[1]);

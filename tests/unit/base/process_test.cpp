@@ -4,16 +4,19 @@
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include <dtrain/base/daemon.hpp>
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/stack_dump.hpp>
 #include <dtrain/base/text.hpp>
@@ -104,6 +107,36 @@ TEST(Spawn, SaysWhyAProgramDoesNotStart) {
   Spawn elsewhere = shell("true");
   elsewhere.folder = "/no/such/folder";
   EXPECT_THROW(spawn(elsewhere), Error);
+}
+
+// What starting a process says to a user who may have none, in a process of its own. The limit does not hold for root.
+template <typename Start>
+std::string hint_at_the_limit(const Start& start) {
+  Pipe hint;
+  const pid_t process = ::fork();
+  if (process == 0) {
+    const rlimit none{0, 0};
+    ::setrlimit(RLIMIT_NPROC, &none);
+    if (::geteuid() == 0 && ::setuid(65'534) != 0) ::_exit(1);
+    try {
+      start();
+    } catch (const Error& error) {
+      [[maybe_unused]] const ssize_t written = ::write(hint.write_end.get(), error.hint().data(), error.hint().size());
+    }
+    ::_exit(0);
+  }
+  const std::string text = hint.read_all();
+  EXPECT_TRUE(wait_for_end(process).ok());
+  return text;
+}
+
+TEST(Spawn, SaysWhichLimitMayBeTooLow) {
+  for (const std::string& hint :
+       {hint_at_the_limit([] { spawn(shell("true")); }), hint_at_the_limit([] { fork_process(); })}) {
+    EXPECT_NE(hint.find("ulimit -u, currently 0"), std::string::npos) << hint;
+    EXPECT_NE(hint.find("pids.max"), std::string::npos) << hint;
+  }
+  EXPECT_NE(cannot_fork(ENOMEM).hint().find("memory"), std::string::npos);
 }
 
 pid_t handler_owner = 0;

@@ -32,7 +32,8 @@ struct Pair {
             .tree = tree};
   }
   std::future<std::string> start(FolderLauncher& launcher) {
-    launcher.start({.name = "h1", .host = "h1"}, order(), [this](std::string reason) { why.set_value(reason); });
+    launcher.start({.name = "h1", .host = "h1"}, order(),
+                   [this](const elastic::StartFailure& failure) { why.set_value(failure.reason); });
     return why.get_future();
   }
   WaitingAgents agents() {

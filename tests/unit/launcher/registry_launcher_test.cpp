@@ -23,7 +23,7 @@ AgentRegistry head_at(std::uint16_t port) {
 struct AskedStart {
   void ask(RegistryLauncher& launcher, const std::string& host) {
     launcher.start({.name = host, .host = host}, {.address = "127.0.0.1", .port = 7, .token = "t", .host = host},
-                   [this](std::string reason) { why.set_value(std::move(reason)); });
+                   [this](const elastic::StartFailure& failure) { why.set_value(failure.reason); });
   }
   std::string reason() {
     auto future = why.get_future();

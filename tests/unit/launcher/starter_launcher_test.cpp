@@ -36,7 +36,8 @@ struct Script {
             .tree = "t"};
   }
   std::future<std::string> start(StarterLauncher& launcher) {
-    launcher.start({.name = "h1", .host = "h1"}, join(), [this](std::string reason) { why.set_value(reason); });
+    launcher.start({.name = "h1", .host = "h1"}, join(),
+                   [this](const elastic::StartFailure& failure) { why.set_value(failure.reason); });
     return why.get_future();
   }
   bool runs() const { return !processes_marked("SCRIPT_OF=" + folder.path().string()).empty(); }
@@ -71,7 +72,7 @@ TEST(StarterLauncher, LeavesTheNameOfTheHostToTheCaller) {
   std::filesystem::remove(script.folder / "mpirun");
   StarterLauncher launcher(script.options());
   try {
-    launcher.start({.name = "h1", .host = "h1"}, script.join(), [](const std::string&) {});
+    launcher.start({.name = "h1", .host = "h1"}, script.join(), [](const elastic::StartFailure&) {});
     FAIL() << "there is no such program";
   } catch (const RemoteError& error) {
     EXPECT_TRUE(std::string(error.what()).starts_with("its agent does not start: ")) << error.what();

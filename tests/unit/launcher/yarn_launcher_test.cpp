@@ -43,7 +43,7 @@ TEST(YarnLauncher, KeepsAnAgentWhoseResourceManagerGivesNoAnswerForAWhile) {
                   .host = "h1",
                   .job_folder = folder.path().string(),
                   .tree = "t"},
-                 [&](std::string reason) { end.set_value(std::move(reason)); });
+                 [&](const elastic::StartFailure& failure) { end.set_value(failure.reason); });
   EXPECT_EQ(end.get_future().get(), "its YARN application application_1_1 is FINISHED");
   EXPECT_EQ(kills, 0);
 }

@@ -82,6 +82,17 @@ TEST_F(Files, TwoWritersOfOnePathBothCommitTheirWholeContent) {
   EXPECT_EQ(file_count(), 1u);
 }
 
+TEST_F(Files, RenamesWithItsContentOrSaysBothNames) {
+  make_folder(folder / "new");
+  write_file_atomic(folder / "new/a", "content");
+  rename_durably(folder / "new", folder / "0001");
+  EXPECT_EQ(read_file(folder / "0001/a"), "content");
+  EXPECT_EQ(file_count(), 1u);
+  EXPECT_EQ(
+      failure([&] { rename_durably(folder / "new", folder / "b"); }),
+      (folder / "new").string() + ": cannot rename it to " + (folder / "b").string() + ": No such file or directory");
+}
+
 // Stands in for a full disk: the kernel refuses bytes past a limit on the size of files.
 TEST_F(Files, AWriteThatFailsKeepsTheOldContentAndLeavesNothingBehind) {
   write_file_atomic(folder / "a", "old");

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
 #include <set>
 
 #include <dtrain/base/error.hpp>
@@ -36,6 +37,21 @@ TEST(Wire, AnEndSaysWhetherThereWasAProcess) {
     EXPECT_EQ(back.exit_code, 127);
     EXPECT_EQ(back.last_lines, std::vector<std::string>{"no process"});
   }
+}
+
+TEST(Wire, AJoinRequestNamesNoSlotOutOfRange) {
+  const auto read_again = [](int slot) {
+    const WorkerReport worker{.worker = 7, .slot = slot, .silence = {}, .said = {}};
+    return join_request_from_json(to_json(JoinRequest{.host = "h", .tree = "t", .workers = {worker}})).workers.at(0);
+  };
+  EXPECT_EQ(read_again(0).slot, 0);
+  EXPECT_EQ(read_again(1'000'000).slot, 1'000'000);
+  for (const int slot : {-1, 1'000'001, std::numeric_limits<int>::max()}) {
+    EXPECT_THROW(read_again(slot), DataError) << slot;
+  }
+  Json beyond_int = to_json(JoinRequest{.host = "h", .tree = "t"});
+  beyond_int["workers"] = Json::parse(R"([{"worker": 7, "slot": 4294967296, "silence_ms": 0, "said": []}])", "workers");
+  EXPECT_THROW(join_request_from_json(beyond_int), DataError);
 }
 
 }  // namespace

@@ -162,6 +162,7 @@ TEST_F(CoordinatorTest, AJobThatWasStoppedAtOnceFinishesWhenItsProcessesAreGone)
     coordinator_->record_end(ExitCode::failed, "enough: nothing saved", agent_pool_.now);
   std::vector<Json> events = read_events(folder_ / "events.jsonl");
   EXPECT_EQ(events.back().at("event").as_string(), "goodput");
+  EXPECT_TRUE(events.back().at("percent").is_null()) << "steps were heard of once";
   events.pop_back();
   EXPECT_EQ(events.back().at("event").as_string(), "finish");
   EXPECT_EQ(events.back().at("exit_code").as_integer(), 1);
@@ -190,6 +191,15 @@ TEST_F(CoordinatorTest, AddingADrainedHostTakesItBack) {
   EXPECT_EQ(read_file(folder_ / "host_worker"), "w1\nw2\n");
   EXPECT_TRUE(pending_requests_in(read_events(folder_ / "events.jsonl")).drained.empty())
       << "nor does the next coordinator drain it";
+}
+
+TEST_F(CoordinatorTest, ARemovedHostIsNotDrained) {
+  write_file_atomic(folder_ / "host_worker", "w1\nw2\n");
+  begin();
+  ask(Json::parse(R"({"ask": "edit-hosts", "remove": ["w2"], "any_number": true})", "an edit"));
+  ASSERT_TRUE(coordinator_->state().hosts.contains("w2")) << "it is leaving";
+  const Json refused = ask(Json::object({{"ask", "drain"}, {"host", "w2"}}));
+  EXPECT_EQ(refused.at("error").at("message").as_string(), "w2 was removed and is leaving");
 }
 
 TEST_F(CoordinatorTest, ADrainThatLeavesTooFewWorkersNeedsAYes) {

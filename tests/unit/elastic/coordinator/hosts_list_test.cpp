@@ -27,5 +27,18 @@ TEST(HostsList, AMemberWhoseRankIsNotKnownHasItsGenerationAndItsShare) {
   EXPECT_GT(row.at("samples_per_second").as_number(), 0);
 }
 
+TEST(HostsList, AHostWhoseKeyChangedHasTheCommandThatForgetsTheOldOne) {
+  State state;
+  Host& host = state.hosts["w1"];
+  host.line.name = "w1";
+  host.wanted = true;
+  host.allotted = 1;
+  host.last_failure = "its host key changed";
+  const auto row = [&] { return hosts_list(state, {}, kSteadyBegin).at("hosts").as_array().at(0); };
+  EXPECT_EQ(row().find("forget_key"), nullptr);
+  host.forget_key = "ssh-keygen -R w1";
+  EXPECT_EQ(row().at("forget_key").as_string(), "ssh-keygen -R w1");
+}
+
 }  // namespace
 }  // namespace dtrain::elastic

@@ -300,6 +300,39 @@ TEST(DecideChange, TheAgentOfAHostThatLeftEndsAfterItsProcess) {
   EXPECT_FALSE(job.state().first_failure);
 }
 
+TEST(DecideChange, ANewcomerThatLacksDescriptorsGoesBeforeThoseThatMissIt) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2", "w3"});
+  for (const char* host : {"w2", "w3"}) job.prepare_host(host);
+  job.pass(1s);
+  ASSERT_TRUE(job.state().change);
+  ASSERT_EQ(job.state().change->members.size(), 3u);
+  const Generation number = job.state().change->number;
+  const WorkerId lacking = job.worker_on("w3");
+  job.say(job.worker_on("w1"), Meshed{number, "rank 2 has not called"});
+  job.say(job.worker_on("w2"), Meshed{number, "rank 2 has not called"});
+  job.say(lacking, Meshed{number, "no descriptor is to be had", true});
+  ASSERT_TRUE(job.state().first_failure);
+  EXPECT_EQ(job.state().first_failure->worker, lacking);
+  EXPECT_EQ(job.state().failures, 1);
+}
+
+TEST(DecideChange, ASilentNewcomerGoesWithTheOneThatLacksDescriptors) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "w2", "w3"});
+  for (const char* host : {"w2", "w3"}) job.prepare_host(host);
+  job.pass(1s);
+  const Generation number = job.state().change->number;
+  const WorkerId silent = job.worker_on("w2");
+  job.say(job.worker_on("w1"), Meshed{number, "rank 2 has not called"});
+  job.say(job.worker_on("w3"), Meshed{number, "no descriptor is to be had", true});
+  job.pass(10min);
+  const auto kills = of_kind<KillWorker>(job.all());
+  EXPECT_TRUE(std::ranges::any_of(kills, [&](const KillWorker& kill) { return kill.worker == silent; }));
+}
+
 TEST(DecideChange, ALeaverThatDoesNotEndIsKilled) {
   Job job;
   job.run_on({"w1", "w2"});

@@ -168,6 +168,18 @@ TEST(DecideHosts, AHostThatIsRemovedWhileItStartsIsLeftAlone) {
   EXPECT_EQ(logged(job.all()), "");
 }
 
+TEST(DecideHosts, AHostWhoseKeyChangedHasTheCommandThatForgetsTheOldOne) {
+  Job job;
+  job.run_on({"w1"});
+  job.want({"w1", "c"});
+  const auto forget_key = [&] { return explain(job.state(), job.state().hosts.at("c"), job.now()).forget_key; };
+  job.feed(HostDown{.host = "c", .reason = "another key", .forget_key = "ssh-keygen -R c"});
+  EXPECT_EQ(forget_key(), "ssh-keygen -R c");
+  job.pass(10min);
+  job.feed(HostDown{.host = "c", .reason = "no route"});
+  EXPECT_EQ(forget_key(), "") << "its newest failure is another one";
+}
+
 TEST(DecideHosts, EveryHostThatIsNoMemberHasAReason) {
   Job job;
   job.run_on({"w1", "w2"});

@@ -1,5 +1,7 @@
 #include <gtest/gtest.h>
 #include <sys/resource.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <dtrain/base/error.hpp>
 
@@ -79,8 +81,35 @@ TEST_F(HostEditTest, GivesUpNoFileThatCannotBeReadNow) {
     hint = error.hint();
   }
   ::setrlimit(RLIMIT_NOFILE, &before);
-  EXPECT_EQ(hint, "");
+  EXPECT_NE(hint, "it must throw");
+  EXPECT_EQ(hint.find("move it away"), hint.npos) << hint;
   EXPECT_EQ(read_file(file_), whole_);
+}
+
+TEST_F(HostEditTest, KeepsThePermissionsAndTheOwnerOfTheFile) {
+  write_file_atomic(file_, whole_);
+  ASSERT_EQ(::chmod(file_.c_str(), 0664), 0);
+  constexpr uid_t kStranger = 65'534;
+  const uid_t owner = ::geteuid() == 0 ? kStranger : ::geteuid();
+  ASSERT_EQ(::chown(file_.c_str(), owner, static_cast<gid_t>(-1)), 0);
+  edit(R"({"add": ["w4"]})");
+  struct stat status {};
+  ASSERT_EQ(::stat(file_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 07777, 0664u);
+  EXPECT_EQ(status.st_uid, owner);
+}
+
+TEST_F(HostEditTest, WritesToTheFileThatALinkLeadsTo) {
+  make_folder(folder_ / "lists");
+  const Path target = folder_ / "lists/hosts";
+  std::filesystem::create_symlink("lists/hosts", file_);
+  for (int time = 0; time < 2; ++time) {  // the second time the target is missing
+    if (time == 0) write_file_atomic(target, whole_);
+    edit(R"({"add": ["w4"]})");
+    EXPECT_TRUE(std::filesystem::is_symlink(file_));
+    EXPECT_EQ(read_file(target), whole_ + "w4\n");
+    std::filesystem::remove(target);
+  }
 }
 
 TEST_F(HostEditTest, LeavesTheJobAHost) {

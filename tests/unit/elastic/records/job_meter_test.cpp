@@ -54,19 +54,36 @@ TEST(JobMeter, GoesOnWithTheSumsOfAnEarlierCoordinator) {
   const Time until{1h};
   const WallTime wall{1000h};
   meter.resume({.first_step = wall - 100s, .paused = 50s}, until, wall);
-  EXPECT_NEAR(meter.goodput(until), 0.5, 1e-9);
+  EXPECT_NEAR(meter.goodput(until).value(), 0.5, 1e-9);
   meter.heard(at(7, 700), until + 10s);  // a step took one of these ten seconds
-  EXPECT_NEAR(meter.goodput(until + 10s), 51.0 / 110, 1e-9);
+  EXPECT_NEAR(meter.goodput(until + 10s).value(), 51.0 / 110, 1e-9);
+}
+
+TEST(JobMeter, ALaunchedProgramHasNoGoodputAfterATakeoverEither) {
+  JobMeter meter;
+  meter.resume({.first_step = WallTime{999h}, .is_of_program = true}, Time{1h}, WallTime{1000h});
+  EXPECT_FALSE(meter.goodput(Time{1h}));
+}
+
+TEST(JobMeter, ASingleReportMeasuresNoGoodput) {
+  JobMeter meter;
+  const Time begin{1h};
+  EXPECT_FALSE(meter.goodput(begin));
+  meter.heard(at(1, 0), begin);  // as of a launched program
+  meter.heard(at(1, 100), begin + 1s);
+  meter.heard(at(1, 100), begin + 2s);
+  EXPECT_FALSE(meter.goodput(begin + 3s));
+  meter.heard(at(1, 300), begin + 3s);
+  EXPECT_EQ(meter.goodput(begin + 3s), 1);
 }
 
 TEST(JobMeter, WaitsAtAChangeOfGenerationDoNotCountAsGood) {
   JobMeter meter;
   const Time begin{1h};
-  EXPECT_EQ(meter.goodput(begin), 1);
   for (int second = 0; second <= 5; ++second) meter.heard(at(1, 100 * (second + 1)), begin + second * 1s);
-  EXPECT_DOUBLE_EQ(meter.goodput(begin + 5s), 1);
+  EXPECT_DOUBLE_EQ(meter.goodput(begin + 5s).value(), 1);
   meter.heard(at(2, 700), begin + 10s);  // a step took one of these five seconds
-  EXPECT_DOUBLE_EQ(meter.goodput(begin + 10s), 0.6);
+  EXPECT_DOUBLE_EQ(meter.goodput(begin + 10s).value(), 0.6);
 }
 
 TEST(JobMeter, WhatWasLostIsSeenAgain) {

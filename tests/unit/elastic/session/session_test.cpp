@@ -1,4 +1,5 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <future>
@@ -203,6 +204,25 @@ TEST(Session, SaysWhoseFaultItIsThatThereIsNoMesh) {
     session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});
     EXPECT_EQ(inbox.next<Meshed>().is_local, is_local);
   }
+}
+
+TEST(Session, AMeshForWhichItHasNoDescriptorsIsItsOwnFault) {
+  Inbox inbox;
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  WorkerSession session(inbox, data_of(1),
+                        [&](const comm::MeshPlan&, std::chrono::milliseconds,
+                            const std::stop_token&) -> std::unique_ptr<comm::Communicator> {
+                          const rlimit none{0, before.rlim_max};
+                          ::setrlimit(RLIMIT_NOFILE, &none);
+                          throw PeerLost("rank 1 has not called");
+                        },
+                        {.worker = 1, .fingerprint = "f", .mesh_deadline = kLong});
+  session.on_message(Prepare{1, {{1, "w1", 0, data_of(1)}, {2, "w2", 0, data_of(2)}}});
+  const Meshed meshed = inbox.next<Meshed>();
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_TRUE(meshed.is_local);
+  EXPECT_NE(meshed.failure.find("ulimit -n, currently 0"), std::string::npos) << meshed.failure;
 }
 
 TEST(Session, AnAgreedMeshSurvivesANewerPrepare) {

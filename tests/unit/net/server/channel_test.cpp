@@ -1,13 +1,16 @@
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <random>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/socket_address.hpp>
 #include <dtrain/net/stream.hpp>
 
 #include "net/running_port.hpp"
 #include "server/frames.hpp"
+#include "server/sockets.hpp"
 
 namespace dtrain::net {
 namespace {
@@ -32,6 +35,32 @@ TEST(Channel, CarriesFramesOfAnySizeBothWaysInOrder) {
   }
   EXPECT_EQ(ours->peer_address(), "127.0.0.1");
   EXPECT_EQ(theirs->local_address(), "127.0.0.1");
+}
+
+// "" where it does not fail.
+template <typename Work>
+std::string hint_without_files(const Work& work) {
+  rlimit before{};
+  ::getrlimit(RLIMIT_NOFILE, &before);
+  const rlimit none{1, before.rlim_max};  // 0 is in use
+  ::setrlimit(RLIMIT_NOFILE, &none);
+  std::string hint;
+  try {
+    work();
+  } catch (const Error& error) {
+    hint = error.hint();
+  }
+  ::setrlimit(RLIMIT_NOFILE, &before);
+  return hint;
+}
+
+TEST(Channel, NamesTheLimitOnFilesWhereNoSocketIsToBeHad) {
+  Loop loop;
+  for (const std::string& hint :
+       {hint_without_files([] { connect_to("127.0.0.1", 1, 1s); }), hint_without_files([] { listen_on("127.0.0.1"); }),
+        hint_without_files([&] { loop.when_readable(0, [] { return false; }); })}) {
+    EXPECT_NE(hint.find("ulimit -n, currently 1"), std::string::npos) << hint;
+  }
 }
 
 TEST(Channel, KeepsFramesUntilSomebodyListens) {

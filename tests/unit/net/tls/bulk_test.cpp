@@ -7,6 +7,7 @@
 #include <array>
 #include <cstring>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
 
 namespace dtrain::net {
@@ -48,6 +49,19 @@ class Gcm : public testing::Test {
   GcmKey key_ = key_of(from_hex("feffe9928665731c6d6a8f9467308308"));
   const GcmNonce nonce_ = nonce_of(from_hex("cafebabefacedbaddecaf888"));
 };
+
+// The other implementation needs no provider.
+TEST_F(Gcm, SaysWhatMayTakeItFromOpenSsl) {
+  EVP_set_default_properties(nullptr, "provider=none");
+  std::string hint = "OPENSSL_CONF";
+  try {
+    key_of(from_hex("feffe9928665731c6d6a8f9467308308"));
+  } catch (const Error& error) {
+    hint = error.hint();
+  }
+  EVP_set_default_properties(nullptr, "");
+  EXPECT_NE(hint.find("OPENSSL_CONF"), std::string::npos) << hint;
+}
 
 TEST_F(Gcm, HasThePublishedResults) {
   std::string sealed(kSealed.size(), '\0');
