@@ -8,7 +8,6 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
-#include <dtrain/elastic/job_files.hpp>
 #include <dtrain/net/addresses.hpp>
 
 #include "placeholders.hpp"
@@ -109,7 +108,7 @@ void Variables::set_all(const std::vector<std::string>& variables) {
 void remove_other_roles(Variables& variables) {
   // With these a library would look for a launcher of its own, or take itself for another rank. Others of the same
   // launchers stay: a program may read the number of its job, its scratch folder, or how much its servers log.
-  static constexpr std::array<std::string_view, 39> kRoles = {"DMLC_ROLE=",
+  static constexpr std::array<std::string_view, 40> kRoles = {"DMLC_ROLE=",
                                                               "DMLC_RANK=",
                                                               "DMLC_NUM_",
                                                               "DMLC_PS_ROOT_",
@@ -140,6 +139,7 @@ void remove_other_roles(Variables& variables) {
                                                               "TORCHELASTIC_",
                                                               "HOROVOD_RANK=",
                                                               "TF_CONFIG=",
+                                                              "ELASTIC_TRAINING_ENABLED=",
                                                               "RANK=",
                                                               "LOCAL_RANK=",
                                                               "LOCAL_WORLD_SIZE=",
@@ -271,10 +271,11 @@ void add_tensorflow(const ProcessIdentity& who, Variables& variables) {
 }
 
 void add_mxnet(const ProcessIdentity& who, Variables& variables) {
-  variables.set("WORKER_HOST_FILE", (who.here.job_folder / elastic::job_file::kHosts).string());
+  // MXNet of Dynamic Training would compare the live host file in every epoch, start and log workers itself, if it
+  // found ELASTIC_TRAINING_ENABLED. Here the coordinator does that, and starts all ranks again.
+  variables.set("WORKER_HOST_FILE", hosts_copy(who.here.job_folder, who.rank).string());
   variables.set("INSTANCE_POOL", "DEFAULT");
   variables.set("TRAINING_CMD", fmt::format("{}", fmt::join(who.program.command, " ")));
-  if (who.program.elastic) variables.set("ELASTIC_TRAINING_ENABLED", "1");
   if (who.placement.servers == 0 || who.program.fills_placeholders) return;
   const auto set = [&](std::string_view name, auto value) { variables.set(name, fmt::format("{}", value)); };
   set("DMLC_ROLE", who.role == Role::server ? "server" : role_name(who.role));

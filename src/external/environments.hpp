@@ -64,7 +64,7 @@ void hide_gpus(Variables& variables);
 // machine's GPUs where it is not set. Throws Error where these are too few.
 void share_gpus(const ProcessIdentity& who, Variables& variables);
 // DMLC_*, only where there are servers, because these names make `import mxnet` start one. Also the variables that
-// scripts of Dynamic Training with MXNet read.
+// scripts of Dynamic Training with MXNet read, without the one that lets MXNet change the workers itself.
 void add_mxnet(const ProcessIdentity& who, Variables& variables);
 
 }  // namespace dtrain::external

@@ -49,7 +49,6 @@ Json to_json(const Program& program) {
                        {"environment", words_to_json(program.environment)},
                        {"worker_environment", words_to_json(program.worker_environment)},
                        {"server_environment", words_to_json(program.server_environment)},
-                       {"elastic", program.elastic},
                        {"stop_signal", program.stop_signal},
                        {"interrupt_signal", program.interrupt_signal},
                        {"save_signal", program.save_signal},
@@ -72,7 +71,6 @@ Program program_from_json(const Json& json) {
   program.environment = words_from_json(json.at("environment"));
   program.worker_environment = words_from_json(json.at("worker_environment"));
   program.server_environment = words_from_json(json.at("server_environment"));
-  program.elastic = json.at("elastic").as_bool();
   program.stop_signal = static_cast<int>(json.at("stop_signal").as_integer());
   program.interrupt_signal = static_cast<int>(json.at("interrupt_signal").as_integer());
   program.save_signal = static_cast<int>(json.at("save_signal").as_integer());

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 #include <utility>
 
 #include <dtrain/base/error.hpp>
@@ -85,6 +86,15 @@ std::vector<int> RankPlacement::machines() const {
     if (neighbours(rank).front() == rank) firsts.push_back(rank);
   }
   return firsts;
+}
+
+std::string RankPlacement::host_lines() const {
+  std::string lines;
+  std::set<std::string> named;
+  for (const RankInfo& info : ranks) {
+    if (named.insert(info.host).second) lines += info.host + '\n';
+  }
+  return lines;
 }
 
 int RankPlacement::machine_of(int rank) const {

@@ -55,6 +55,7 @@ struct RankPlacement {
   // Ranks on the same machine as this one, including it, in order.
   std::vector<int> neighbours(int rank) const;
   int local_rank(int rank) const;
+  std::string host_lines() const;  // each host once, in the order of the ranks
   // Machines, each given by its first rank; and the index of the machine of this rank.
   std::vector<int> machines() const;
   int machine_of(int rank) const;

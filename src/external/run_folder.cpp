@@ -6,6 +6,7 @@
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/json.hpp>
 #include <dtrain/base/text.hpp>
+#include <dtrain/elastic/job_files.hpp>
 #include <dtrain/external/program.hpp>
 
 namespace dtrain::external {
@@ -34,8 +35,8 @@ bool is_run_file(const Path& place, bool is_folder) {
   const std::optional<int> rank = rank_of_place(place);
   if (is_folder) return place == kRun || (rank && place == rank_folder(here, *rank));
   if (place == progress_file(here)) return true;
-  return rank &&
-         (place == deadline_file(here, *rank) || place == saved_file(here, *rank) || place == error_file(here, *rank));
+  return rank && (place == deadline_file(here, *rank) || place == saved_file(here, *rank) ||
+                  place == error_file(here, *rank) || place == hosts_copy(here, *rank));
 }
 
 std::int64_t read_progress(const Path& job_folder) {
@@ -49,6 +50,8 @@ std::int64_t read_progress(const Path& job_folder) {
 }
 
 Path deadline_file(const Path& job_folder, int rank) { return rank_folder(job_folder, rank) / "deadline.json"; }
+
+Path hosts_copy(const Path& job_folder, int rank) { return rank_folder(job_folder, rank) / elastic::job_file::kHosts; }
 
 Path saved_file(const Path& job_folder, int rank) { return rank_folder(job_folder, rank) / "saved"; }
 

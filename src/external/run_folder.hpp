@@ -9,6 +9,9 @@
 
 namespace dtrain::external {
 
+// The hosts of the rank's generation, one a line: a copy, so that no program writes to the host file or its log.
+Path hosts_copy(const Path& job_folder, int rank);
+
 // The folder of one rank; made before its program starts.
 Path rank_folder(const Path& job_folder, int rank);
 

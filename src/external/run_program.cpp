@@ -176,6 +176,10 @@ class Rank {
                              error_file(here_.job_folder, rank)}) {
       std::filesystem::remove(file, ignored);
     }
+    try {
+      write_file_atomic(hosts_copy(here_.job_folder, rank), placement.host_lines());
+    } catch (const Error&) {  // a full disk; most programs do not read it
+    }
     if (here_.before_start)
       here_.before_start({.generation = placement.generation, .rank = rank, .ranks = placement.size()});
     processes_.emplace(processes_of(program_, placement, rank, here_), here_.job_folder / elastic::job_file::kLogs,

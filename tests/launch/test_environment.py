@@ -2,9 +2,11 @@
 
 import json
 import os
+import pathlib
 
-from launches import PYTHON
+from launches import PYTHON, Crew
 from told import told_in
+from world import eventually
 
 # What launchers of this project find their own processes by. Its values are nobody's business.
 MARKS = {"DTRAIN_PROGRAM", "DTRAIN_TREE"}
@@ -38,7 +40,7 @@ def of_all(world, told, role: str, index: int, rank: int, ranks: int, name: str 
             "DTRAIN_SAVED_FILE": str(job / "run" / str(rank) / "saved"),
             "PYTHONUNBUFFERED": "1", "NCCL_SOCKET_IFNAME": "lo", "GLOO_SOCKET_IFNAME": "lo",
             "OMP_NUM_THREADS": str(max(1, len(os.sched_getaffinity(0)) // ranks)),
-            "WORKER_HOST_FILE": str(job / "host_worker"), "INSTANCE_POOL": "DEFAULT",
+            "WORKER_HOST_FILE": str(job / "run" / str(rank) / "host_worker"), "INSTANCE_POOL": "DEFAULT",
             "TRAINING_CMD": told.environment["TRAINING_CMD"]}
 
 
@@ -280,8 +282,25 @@ assert [get(f"global/{other}") for other in range(size)] == [b"at %d" % other fo
 
 
 def test_scripts_of_dynamic_training(world):
-    """Scripts of Dynamic Training with MXNet find the host file and learn that workers may come and go."""
+    """Scripts of Dynamic Training with MXNet find the hosts in a file of their own, and nothing that lets MXNet start workers."""
     for name, told in tell(world, ["-n", 1, "-s", 1, "--elastic"]).items():
-        assert told.environment["ELASTIC_TRAINING_ENABLED"] == "1", name
+        assert "ELASTIC_TRAINING_ENABLED" not in told.environment, name
         assert told.environment["TRAINING_CMD"].startswith(str(PYTHON)), name
-        assert open(told.environment["WORKER_HOST_FILE"], encoding="utf-8").read() == "worker1\n", name
+        assert pathlib.Path(told.environment["WORKER_HOST_FILE"]).read_text(encoding="utf-8") == "worker1\n", name
+        assert told.environment["WORKER_HOST_FILE"] != str(world.folder / "told.job" / "host_worker"), name
+
+
+def test_the_host_file_of_dynamic_training_changes_with_the_start(world):
+    """MXNet of that project compares WORKER_HOST_FILE with the hosts it knows, fails at one more and logs one less beside the
+    file: with one host added and one removed neither a process fails nor dtrain's log gets a line of another program."""
+    crew = Crew(world, options=["-n", 2, "-s", 1, "--elastic"], program=world.program("dynamic.py")).start()
+    crew.wait_crew(2)
+    crew.hosts_command("add", "w9")
+    three = crew.wait_crew(3)
+    crew.hosts_command("remove", "worker2")
+    two = crew.wait_crew(2, after=three[0]["generation"])
+    assert [member["hosts"] for member in three + two] == [["w9", "worker1", "worker2"]] * 3 + [["w9", "worker1"]] * 2, two
+    crew.let_end().finish()
+    eventually(lambda: crew.member_log()[-2:] == [("ADDED", "w9"), ("REMOVED", "worker2")], "the log has both changes", job=crew)
+    failures = [event for event in crew.events() if event["event"] in ("rank_failed", "exited")]
+    assert not failures and {member["failures"] for member in two} == {0}, failures

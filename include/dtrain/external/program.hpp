@@ -29,7 +29,6 @@ struct Program {
   int gpus_per_rank = 0;  // a worker sees so many GPUs, those of its local rank; 0: all of its machine
   // NAME=value, added to the host's environment and the variables of the rank.
   std::vector<std::string> environment{}, worker_environment{}, server_environment{};
-  bool elastic = false;  // ranks may come and go
   int stop_signal = SIGTERM;
   int interrupt_signal = SIGINT;  // in its place where the user interrupted the job
   // Sent to the workers before a planned change of the ranks, so that the program can save its state; 0: none. The

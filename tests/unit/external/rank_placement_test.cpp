@@ -18,6 +18,8 @@ TEST(ForeignCast, RanksOfOneAddressAreNeighbours) {
   EXPECT_EQ(placement.machine_of(5), 2);
 }
 
+TEST(ForeignCast, EachHostHasALine) { EXPECT_EQ(some_placement({2, 1, 3}).host_lines(), "host0\nhost1\nhost2\n"); }
+
 TEST(ForeignCast, ServersAreDealtInTurn) {
   const RankPlacement placement = some_placement({1, 1}, 3);
   EXPECT_EQ(placement.servers_of(0), (Ranks{0, 2}));

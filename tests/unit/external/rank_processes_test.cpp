@@ -228,6 +228,22 @@ TEST(ForeignParts, MxnetsSchedulerIsApartAndServersComeInTurn) {
   EXPECT_FALSE(server.contains("RANK")) << "a server is no rank of PyTorch";
 }
 
+TEST(ForeignParts, NoProcessLetsMxnetChangeTheWorkersOrTheHostFile) {
+  RunContext here = kHere;
+  here.environment = {"ELASTIC_TRAINING_ENABLED=1"};
+  Program program = kProgram;
+  program.servers = 1;
+  const RankPlacement placement = some_placement({1, 1}, 1);
+  std::vector<RankProcess> processes = processes_of(program, placement, 0, here);
+  processes.push_back(scheduler_of(program, placement, here));
+  ASSERT_EQ(processes.size(), 3u);
+  for (const RankProcess& process : processes) {
+    const Environment got = environment_of(process);
+    EXPECT_FALSE(got.contains("ELASTIC_TRAINING_ENABLED")) << role_name(process.role);
+    EXPECT_EQ(got.at("WORKER_HOST_FILE"), "/job/run/0/host_worker") << role_name(process.role);
+  }
+}
+
 TEST(ForeignParts, OnlyTheRolesOfOtherLaunchersAreForgotten) {
   RunContext here = kHere;
   here.environment = {"DMLC_ROLE=server", "LOCAL_RANK=7", "SLURM_PROCID=1", "LOCAL_DATA=/data", "GROUP_NAME=mine"};

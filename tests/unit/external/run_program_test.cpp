@@ -48,6 +48,11 @@ class ForeignRun : public testing::Test {
 
 TEST_F(ForeignRun, IsDoneWhenTheProgramIs) { EXPECT_EQ(run("test $WORLD_SIZE = 1").how, Ended::How::done); }
 
+TEST_F(ForeignRun, ItsProgramFindsTheHostsOfItsGeneration) {
+  EXPECT_EQ(run("test \"$(cat $WORKER_HOST_FILE)\" = here").how, Ended::How::done);
+  EXPECT_TRUE(is_run_file("run/0/host_worker", false));
+}
+
 TEST_F(ForeignRun, SaysThatTheProgramStartsBeforeItDoes) {
   int starts = 0;
   RunContext context = here();
