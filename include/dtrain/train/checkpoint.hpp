@@ -95,6 +95,7 @@ struct Checkpoint {
   JobFacts job;
   RateRamp ramp{};
   backend::StepMetrics epoch_totals{};  // sums over the epoch's steps so far
+  std::optional<int> top_k{};           // TrainerOptions::top_k of these sums; nullopt: it is not known
   BestEpoch best{};                     // of a run with validation data
 };
 

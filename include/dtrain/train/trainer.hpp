@@ -228,6 +228,9 @@ class Diverged : public Error {
   bool same_bits_;
 };
 
+// Of a complete run whose weights give no finite loss of the validation data.
+std::optional<Diverged> divergence_at_end(const TrainResult& result, bool same_bits);
+
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that
 // this worker or the whole job ends. Starts from `start` or fresh weights of options.seed, or from what
 // options.find_start finds, unless other ranks are further: then their state is received. `validation` may be null. An

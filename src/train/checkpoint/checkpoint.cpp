@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
+#include <set>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/hash.hpp>
+#include <dtrain/base/text.hpp>
 #include <dtrain/train/export.hpp>
 
 #include "checkpoint_tensors.hpp"
@@ -134,6 +137,40 @@ Checkpoint load(std::string_view text, const Path& manifest_file, const SharedSt
   const Path path = data_path(manifest_file);
   manifest.checkpoint.state = read_state(open_data(path, manifest, store), manifest, path);
   return std::move(manifest.checkpoint);
+}
+
+// Why MXNet's files of a prefix cannot be loaded; empty: they can, or there are none.
+std::string fault_of_mxnet(const Path& prefix, const MxnetExports& there) {
+  if (there.has_symbol && there.epochs.empty())
+    return fmt::format("{}-symbol.json is there, without a .params file of any epoch", prefix.string());
+  if (there.has_symbol || there.epochs.empty()) return {};
+  return fmt::format("{0}.params is there, but {1}-symbol.json, which it needs, is not",
+                     CheckpointName{prefix, there.epochs.front()}.stem(), prefix.string());
+}
+
+// What there is of the prefix in place of an epoch that is not.
+std::string hint_of_others(const Path& prefix, const SharedStore& store) {
+  constexpr std::size_t kShown = 5;
+  std::vector<CheckpointName> others = list_checkpoints(prefix, store);
+  const MxnetExports mxnet = list_mxnet(prefix, store);
+  std::set<std::uint32_t, std::greater<>> epochs;
+  for (const CheckpointName& name : others) {
+    if (name.step == 0) epochs.insert(name.epoch);
+  }
+  if (mxnet.has_symbol) epochs.insert(mxnet.epochs.begin(), mxnet.epochs.end());
+  const std::string fault = fault_of_mxnet(prefix, mxnet);
+  if (others.empty() && epochs.empty())
+    return fault.empty() ? fmt::format("there is none of the prefix {}", prefix.string()) : fault;
+
+  const bool is_own = !others.empty() && (epochs.empty() || others.front().epoch >= *epochs.begin());
+  const CheckpointName newest = is_own ? others.front() : CheckpointName{prefix, *epochs.begin()};
+  std::string hint = fmt::format("the newest is {}", newest.stem());
+  std::vector<std::string> numbers;
+  for (const std::uint32_t epoch : epochs) numbers.push_back(std::to_string(epoch));
+  if (epochs.empty()) hint += ", which stands inside an epoch";
+  if (epochs.size() > 1 || (newest.step > 0 && !epochs.empty()))
+    hint += fmt::format("; complete epochs that are there: {}", join_first(numbers, kShown, ", "));
+  return mxnet.has_symbol || fault.empty() ? hint : fmt::format("{}; {}", hint, fault);
 }
 
 }  // namespace
@@ -264,10 +301,7 @@ Checkpoint load_checkpoint(const Path& prefix, std::uint32_t epoch, std::optiona
   const std::string stem = CheckpointName{prefix, epoch}.stem();
   if (const auto text = read_manifest(stem + ".json", store)) return load(*text, stem + ".json", store);
   if (mxnet_is_there(prefix, epoch, store)) return import_mxnet(prefix, epoch, image, classes, store);
-  const std::vector<CheckpointName> others = list_checkpoints(prefix, store);
-  throw DataError(fmt::format("{}.json: there is no such checkpoint", stem),
-                  others.empty() ? fmt::format("there is none of the prefix {}", prefix.string())
-                                 : fmt::format("the newest is {}", others.front().stem()));
+  throw DataError(fmt::format("{}.json: there is no such checkpoint", stem), hint_of_others(prefix, store));
 }
 
 }  // namespace dtrain::train

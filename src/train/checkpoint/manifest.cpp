@@ -142,6 +142,7 @@ Manifest manifest_from(const Json& document, std::string_view source) {
   manifest.checkpoint.job = job_from(document);
   manifest.checkpoint.cursor = cursor_from(document, manifest.checkpoint.job);
   if (const Json* totals = document.find("epoch_totals")) manifest.checkpoint.epoch_totals = totals_from(*totals);
+  if (const Json* k = document.find("epoch_top_k")) manifest.checkpoint.top_k = static_cast<int>(k->as_integer());
   if (const Json* ramp = document.find("ramp")) manifest.checkpoint.ramp = ramp_from_json(*ramp);
   if (const Json* best = document.find("best")) manifest.checkpoint.best = best_from(*best);
   manifest.updates = count_from(document, "updates");
@@ -196,6 +197,7 @@ std::string write_manifest(const Checkpoint& checkpoint, const DataFile& data, s
   document["samples_seen"] = checkpoint.cursor.samples_seen;
   document["position"] = checkpoint.cursor.position;
   document["epoch_totals"] = totals_json(checkpoint.epoch_totals);
+  if (checkpoint.top_k) document["epoch_top_k"] = *checkpoint.top_k;
   document["ramp"] = to_json(checkpoint.ramp);
   if (checkpoint.best != BestEpoch{}) document["best"] = to_json(checkpoint.best);
   document["updates"] = checkpoint.state.updates;

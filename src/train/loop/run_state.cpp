@@ -1,5 +1,7 @@
 #include "run_state.hpp"
 
+#include <fmt/format.h>
+
 #include <limits>
 
 #include "checkpoint/manifest.hpp"
@@ -25,6 +27,16 @@ static ValidationSet validation_set(const data::Loader& validation, const Traine
   return set;
 }
 
+// One number would mix the counts of both. Empty: the sums of the checkpoint count on.
+static std::string other_top_k(const Checkpoint& start, const TrainerOptions& options) {
+  const int saved = start.top_k.value_or(options.top_k);
+  if (start.epoch_totals.count == 0 || options.top_k == 0 || saved == options.top_k) return {};
+  return fmt::format(
+      "the checkpoint was saved inside an epoch with setting 'top-k' {}, not {}: the loss and the "
+      "accuracies of this epoch are those of its other steps",
+      saved, options.top_k);
+}
+
 RunState start_of_run(const Checkpoint* start, const data::Loader& training, const data::Loader* validation,
                       const TrainerOptions& options) {
   RunState run;
@@ -35,6 +47,10 @@ RunState start_of_run(const Checkpoint* start, const data::Loader& training, con
     require_record_order(*start, [&] { return training.record_order(); });
     run.ramp = start->ramp;
     run.totals = start->epoch_totals;
+    if (const std::string other = other_top_k(*start, options); !other.empty()) {
+      run.totals = {};
+      run.settled.emplace_back(WarningReport{.text = other, .is_note = true});
+    }
     run.best = starting_best(*start, here ? &*here : nullptr, options.resumes);
     if (const std::string other = other_samples(*start, samples); !other.empty())
       run.settled.emplace_back(WarningReport{other + ": the rates go on by whole epochs"});

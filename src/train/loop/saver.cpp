@@ -386,6 +386,7 @@ Checkpoint Saver::snapshot(const RunState& run, std::uint64_t generation) const 
                   .records = records_},
           .ramp = run.ramp,
           .epoch_totals = run.totals,
+          .top_k = options_.top_k,
           .best = run.best};
 }
 

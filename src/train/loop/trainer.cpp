@@ -208,6 +208,14 @@ class Run {
 
 }  // namespace
 
+std::optional<Diverged> divergence_at_end(const TrainResult& result, bool same_bits) {
+  const std::optional<EvaluationReport>& last = result.evaluation;
+  if (result.ended != Ended::done || !last || last->boxes || last->samples == 0) return std::nullopt;
+  if (std::isfinite(last->loss)) return std::nullopt;
+  return Diverged(fmt::format("the validation loss is not finite at epoch {}, with which the run ends", last->epoch),
+                  "begin again with a smaller setting 'lr'", same_bits);
+}
+
 TrainResult train(const nn::Graph& graph, backend::Executable& executable, data::Loader& training,
                   data::Loader* validation, elastic::Membership& membership, const TrainerOptions& options,
                   const Checkpoint* start, Observer& observer) {
