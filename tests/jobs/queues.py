@@ -42,7 +42,8 @@ class Queue:
             raise AssertionError(f"{error}\n{self.show(number)}\n{log.read_text() if log.exists() else 'no output'}") from None
 
     def process(self, number: int) -> int:
-        return int((self.folder / f"{number:04d}" / "attempt.pid").read_text().split()[0])
+        record = self.folder / f"{number:04d}" / "attempt.pid"
+        return int(eventually(lambda: record.exists() and record.read_text().split(), f"{record} is written")[0])
 
 
 def end(runner: subprocess.Popen) -> None:

@@ -46,6 +46,19 @@ def test_command_beside_an_edit_by_hand(world: World):
     job.stop()
 
 
+def test_a_command_keeps_the_link_and_the_mode(world: World):
+    """`hosts add` writes through the user's link, and the file stays as writable for others as it was."""
+    job = world.job(hosts=2).start().wait_running()
+    path, target = job.folder / "host_worker", world.folder / "my-hosts"
+    path.rename(target)
+    path.symlink_to(target)
+    target.chmod(0o664)
+    job.hosts_command("add", "w3")
+    assert path.is_symlink() and target.read_text() == "w1\nw2\nw3\n", target.read_text()
+    assert target.stat().st_mode & 0o7777 == 0o664, oct(target.stat().st_mode)
+    job.wait_members("w1", "w2", "w3").stop()
+
+
 def test_log_continues(world: World):
     """host_worker_log keeps its grammar and its numbers when the job is started again."""
     job = world.job(hosts=2).start().wait_running()

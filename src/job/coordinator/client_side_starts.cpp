@@ -23,7 +23,7 @@ bool ClientSideStarts::hear(elastic::Request& request, std::chrono::steady_clock
   if (!start || !start->is_string()) return false;
   const std::string host = start->as_string();
   if (reason && reason->is_string()) {
-    give_up(host, reason->as_string());
+    give_up(host, {reason->as_string(), request.body.find_text("forget_key")});
     request.answer(Json::object({{"ok", true}}));
     return true;
   }
@@ -48,12 +48,12 @@ void ClientSideStarts::answer_once_complete(const std::string& host) {
   offer.answer(std::move(*offer.edited));
 }
 
-void ClientSideStarts::give_up(const std::string& host, const std::string& reason) {
+void ClientSideStarts::give_up(const std::string& host, const elastic::StartFailure& failure) {
   const auto found = pending_.find(host);
   if (found == pending_.end()) return;
   const Failed failed = std::move(found->second.failed);
   pending_.erase(found);
-  failed(reason);
+  failed(failure);
 }
 
 void ClientSideStarts::tick(std::chrono::steady_clock::time_point now) {

@@ -22,8 +22,8 @@ class ClientSideStarts final : public elastic::AgentLauncher {
 
   // Handles requests with a "start": HOST. "edit-hosts": the client offers the next start of this host, which the edit
   // leads to; when the start comes, the coordinator's answer to the edit gets {"join": an AgentOrder} and is sent. If
-  // no worker is needed there, it is sent without. "start-failed" {"reason"}: the client could not start it. Returns
-  // true if the request is completely handled; otherwise the coordinator handles it too.
+  // no worker is needed there, it is sent without. "start-failed" {"reason", "forget_key"}: the client could not start
+  // it. Returns true if the request is completely handled; otherwise the coordinator handles it too.
   bool hear(elastic::Request& request, std::chrono::steady_clock::time_point now);
   void joined(const std::string& host) { pending_.erase(host); }
   // Ends offers and starts whose time is over.
@@ -32,7 +32,7 @@ class ClientSideStarts final : public elastic::AgentLauncher {
   void start(const elastic::HostLine& host, const elastic::AgentOrder& join, Failed failed) override;
 
  private:
-  void give_up(const std::string& host, const std::string& reason);
+  void give_up(const std::string& host, const elastic::StartFailure& failure);
   void answer_once_complete(const std::string& host);
 
   struct Offer {

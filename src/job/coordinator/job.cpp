@@ -176,7 +176,7 @@ ExitCode take_over(const elastic::CoordinatorOrder& order, Reporter& reporter) {
   const std::unique_ptr<Reporter> own = reporter.reopened();
   const std::unique_ptr<JobWork> work = work_from_document(order.document, folder, *own);
   // A coordinator that is cut off but alive still holds the lock.
-  const std::optional<FileLock> lock = FileLock::take(folder.lock());
+  const std::optional<FileLock> lock = FileLock::take_now(folder.lock());
   // A file server that hung may have held up this process. Its late address must not replace that of its successor.
   refuse_if_replaced(folder, order.election.term);
   JobRun job(

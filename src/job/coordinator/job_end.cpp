@@ -82,9 +82,7 @@ ExitCode conclude(const JobEnd& end, JobWork& work, const JobFolder& folder, Rep
   const std::string lost = resumable ? work.lost() : std::string();
   const std::string how = lost.empty() ? finish.reason : fmt::format("{}: {}", finish.reason, lost);
   if (!lost.empty() && (end.asked || work.failed_to_save())) throw JobFailed(ExitCode::failed, how, work.what_next());
-  if (resumable && work.keeps()) {
-    throw Stopped(how, "run the same command with --resume to continue, with any number of workers");
-  }
+  if (resumable && work.keeps()) throw Stopped(how, work.what_next());
   if (resumable && end.signal != 0) {
     const char* unsaved = work.may_go_on() ? "" : ", nothing saved";  // work that may go on may have saved by itself
     throw Interrupted(end.signal, finish.reason + unsaved, work.what_next());

@@ -71,9 +71,12 @@ bool add_and_start(const JobFolder& folder, const std::string& line, Reporter& r
   try {
     launcher::start_agent_over_ssh(host, elastic::agent_order_from_json(*join), options);
   } catch (const Error& error) {
-    const std::string reason = launcher::reason_of(host.name, error);
-    reporter.warn(fmt::format("{} could not be started from here: {}", host.name, reason));
-    ask_coordinator(folder, Json::object({{"ask", "start-failed"}, {"start", host.name}, {"reason", reason}}));
+    const elastic::StartFailure failure = launcher::start_failure(host.name, error);
+    reporter.warn(fmt::format("{} could not be started from here: {}", host.name, failure.reason));
+    ask_coordinator(folder, Json::object({{"ask", "start-failed"},
+                                          {"start", host.name},
+                                          {"reason", failure.reason},
+                                          {"forget_key", failure.forget_key}}));
   }
   return true;
 }

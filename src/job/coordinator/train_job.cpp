@@ -1,9 +1,14 @@
 #include "train_job.hpp"
 
+#include <fmt/format.h>
+
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <dtrain/base/cpus.hpp>
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/text.hpp>
 
 #include "config/gpu/gpu_choice.hpp"
 #include "job.hpp"
@@ -57,6 +62,24 @@ std::unique_ptr<JobWork> make_work(const config::TrainOptions& given, const conf
 }
 
 }  // namespace
+
+void drop_hosts_of_node(const config::OptionSet& set, config::TrainOptions& options, Reporter& reporter) {
+  if (!options.test_io && !options.dry_run) return;
+  std::vector<std::string> dropped;
+  const auto drops = [&](const char* name) {
+    const config::Option& option = *set.find(name);
+    const bool is_of_node = option.source == config::Source::environment && option.origin == option.legacy_variable;
+    if (is_of_node) dropped.push_back(option.origin);
+    return is_of_node;
+  };
+  if (options.job.hosts > 1 && drops("num-workers")) options.job.hosts = 1;
+  if (options.job.hostfile && drops("hostfile")) options.job.hostfile.reset();
+  if (config::workers_of_host(options.compute) > 1 && drops("gpus")) options.compute.gpus = config::first_gpus(1);
+  if (dropped.empty() || options.job.is_job()) return;
+  reporter.note(fmt::format("{} looks at one process here, for which {} {} no effect",
+                            options.dry_run ? "--dry-run" : "--test-io", join(dropped, ", "),
+                            dropped.size() == 1 ? "has" : "have"));
+}
 
 ExitCode train_in_job(const config::TrainOptions& options, const config::OptionSet& set, Reporter& reporter) {
   refuse_what_one_process_does(options);

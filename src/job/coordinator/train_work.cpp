@@ -78,6 +78,7 @@ void TrainWork::end() {
   if (was_over || (run_.start && result.cursor.epoch <= run_.start->cursor.epoch)) result.cursor = run_.start->cursor;
   result.evaluation = last_.evaluation;
   watch_.end(result);
+  if (const auto broken = train::divergence_at_end(result, has_same_bits(run_))) throw train::Diverged(*broken);
 }
 
 std::string TrainWork::first_signal_words() const {
@@ -86,7 +87,7 @@ std::string TrainWork::first_signal_words() const {
 
 std::string TrainWork::what_next() {
   if (!keeps()) return "give --model-prefix to keep what was trained";
-  if (last_.has_checkpoint()) return "the same command with --resume goes on from the last checkpoint";
+  if (last_.has_checkpoint()) return "run the same command with --resume to continue, with any number of workers";
   return "no checkpoint was saved: the same command begins again";
 }
 

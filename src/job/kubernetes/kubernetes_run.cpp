@@ -355,10 +355,11 @@ ExitCode print_manifests(const launcher::KubernetesJob& job, Reporter& reporter)
   std::vector<Json> objects = launcher::kubernetes_objects(job);
   std::erase_if(objects, [](const Json& object) { return object.at("kind").as_string() == "Secret"; });
   if (!job.environment.empty()) {
-    reporter.note(fmt::format(
-        "The Secret {0} with the values of {1} is not printed. Make it first: `kubectl create secret generic {0} "
-        "--from-env-file=FILE`, where FILE has lines NAME=VALUE",
-        launcher::kubernetes_secret(job.name), join(names_of(job.environment), ", ")));
+    reporter.note(
+        fmt::format("The Secret {0} with the values of {1} is not printed. Make it first: "
+                    "`kubectl create secret generic {0}{2} --from-env-file=FILE`, where FILE has lines NAME=VALUE",
+                    launcher::kubernetes_secret(job.name), join(names_of(job.environment), ", "),
+                    job.space.empty() ? "" : " -n " + job.space));
   }
   const std::string text = launcher::to_yaml(objects);
   reporter.answer(text.substr(0, text.size() - 1));

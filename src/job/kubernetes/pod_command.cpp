@@ -104,14 +104,14 @@ Words variables_of_secret(const Words& variables) {
 
 std::string pod_job_folder(const config::JobOptions& options, const config::OptionSet& set) {
   const config::Option& folder = *set.find("job-dir");
-  const bool is_chosen = set.chosen("job-dir") ? folder.origin != folder.legacy_variable : set.chosen("log-dir");
+  const bool is_chosen = set.chosen("job-dir") && folder.origin != folder.legacy_variable;
   if (!is_chosen) return fmt::format("{}/jobs/{}", config::kPodFolder, options.kubernetes.name);
   std::string path = (Path(config::kPodFolder) / options.folder).lexically_normal().string();
   if (path == config::kPodFolder || path.starts_with(fmt::format("{}/", config::kPodFolder))) return path;
-  throw UsageError(
-      fmt::format("{} {}: outside of {}, where all pods mount the shared volume",
-                  set.chosen("job-dir") ? "--job-dir" : "--log-dir", options.folder.string(), config::kPodFolder),
-      "give a path on the volume, such as jobs/first, or leave it out");
+  throw UsageError(fmt::format("{} {}: outside of {}, where all pods mount the shared volume",
+                               folder.origin == "--log-dir" ? "--log-dir" : "--job-dir", options.folder.string(),
+                               config::kPodFolder),
+                   "give a path on the volume, such as jobs/first, or leave it out");
 }
 
 std::vector<std::string> pod_command(const std::string& command, const config::JobOptions& options,

@@ -70,7 +70,7 @@ std::optional<CoordinatorFile> coordinator_of(const JobFolder& folder) try {
   return std::nullopt;
 }
 
-constexpr const char* kProcess = "attempt.pid";  // "PID MACHINE BOOT"
+constexpr const char* kProcess = "attempt.pid";  // "PID IDENTITY", by process_identity(); of earlier versions others
 
 std::string text_in(const Path& file) try {
   return is_listed(file) ? std::string(trim(read_file(file))) : "";
@@ -78,13 +78,25 @@ std::string text_in(const Path& file) try {
   return "";
 }
 
-// The process of the attempt; nullopt: it is on another machine, whose lock the file server may still hold.
-std::optional<pid_t> process_here(const QueuedJob& job) {
+// The process that the record names, if it still is that one and on this machine.
+std::optional<pid_t> recorded_process(const QueuedJob& job) {
   const std::string text = text_in(job.folder / kProcess);
   const auto blank = text.find(' ');
   const auto process = parse_integer(text.substr(0, blank));
-  if (!process || *process <= 1 || blank == text.npos || text.substr(blank + 1) != this_boot()) return std::nullopt;
-  return static_cast<pid_t>(*process);
+  if (!process || *process <= 1 || blank == text.npos) return std::nullopt;
+  return text.substr(blank + 1) == process_identity(*process) ? std::optional(static_cast<pid_t>(*process))
+                                                              : std::nullopt;
+}
+
+// Finds what no record names, because its runner was lost before it wrote one. Commands that only ask whether the lock
+// is held have it open too, but not the mark.
+std::vector<pid_t> holders_here(const QueuedJob& job) {
+  std::vector<pid_t> holders = processes_marked(fmt::format("{}=", kManagedVariable));
+  std::erase_if(holders, [&](pid_t process) {
+    std::error_code gone;
+    return !std::filesystem::equivalent(fmt::format("/proc/{}/fd/3", process), job.attempt_lock(), gone);
+  });
+  return holders;
 }
 
 }  // namespace
@@ -108,17 +120,19 @@ void Attempt::start() try {
     if (auto taken = FileLock::take(job_.attempt_lock(), "--job-queue")) return std::move(*taken);
     throw Error(fmt::format("{}: an earlier attempt still runs", job_.attempt_lock().string()));
   }();
+  std::error_code stays;  // recorded_process() knows that it is an old one
+  std::filesystem::remove(job_.folder / kProcess, stays);
   name_queued_job(job_);
   const FileDescriptor log = open_log(job_.output());
   Spawn child = spawn_of(command_of(*job_.spec));
   child.environment = environment_of(job_);
   child.folder = job_.spec->folder;
   child.output = child.error = log.get();
-  child.extra = lock.descriptor().get();
+  child.extra = lock.descriptor().get();  // holders_here() looks for it there
   child.group = Spawn::Group::session;
   child_ = spawn(child);
-  write_file_atomic(job_.folder / kProcess, fmt::format("{} {}\n", child_, this_boot()));
-} catch (const std::exception& error) {
+  write_file_atomic(job_.folder / kProcess, fmt::format("{} {}\n", child_, process_identity(child_)));
+} catch (const std::exception& error) {  // without a record, holders_here() finds the process
   if (child_ == 0) not_started_ = error.what();
 }
 
@@ -209,8 +223,14 @@ void Attempt::stop(const std::string& reason, bool now) {
     }
   } catch (const Error&) {  // it is over by now, or its coordinator does not answer
   }
-  const auto process = process_here(job_);
-  if (process && is_held(job_.attempt_lock())) ::kill(*process, now ? SIGKILL : SIGTERM);
+  if (!is_held(job_.attempt_lock())) return;
+  for (const pid_t process : processes_here()) ::kill(process, now ? SIGKILL : SIGTERM);
+}
+
+std::vector<pid_t> Attempt::processes_here() const {
+  if (child_ != 0) return {child_};
+  if (const auto recorded = recorded_process(job_)) return {*recorded};
+  return holders_here(job_);
 }
 
 }  // namespace dtrain::job

@@ -9,6 +9,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <dtrain/base/wait_status.hpp>
 
@@ -41,6 +42,9 @@ class Attempt {
   AttemptSeen after_process();
   // Whether a coordinator of this attempt goes on without the process.
   bool has_successor(const CoordinatorFile& file);
+  // Those of the attempt that may be signalled; empty: they run on another machine, whose lock the file server may
+  // still hold.
+  std::vector<pid_t> processes_here() const;
   std::string progress() const;
   std::string last_error() const;
 

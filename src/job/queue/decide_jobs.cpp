@@ -18,6 +18,11 @@ std::int64_t pause_after(int times) {
   return std::min(pause, kLongestPause);
 }
 
+// A time that is further ahead than any that is set was set by a clock that was ahead: it counts as passed.
+bool is_ahead(std::int64_t time, std::int64_t now, std::int64_t furthest) {
+  return now < time && time <= now + furthest;
+}
+
 bool is_code(const AttemptSeen& attempt, ExitCode code) { return attempt.exit_code == static_cast<int>(code); }
 
 // Whether a program that ended in time has saved anything, it alone knows.
@@ -123,7 +128,7 @@ class JobDecision {
         continue;
       }
       if (lacks_machines(*job, record)) continue;
-      if (record.not_before > now_) return;
+      if (is_ahead(record.not_before, now_, kLongestPause)) return;
       record.state = JobState::running;
       record.why.clear();
       record.begun = now_;
@@ -136,7 +141,7 @@ class JobDecision {
 
   bool lacks_machines(const JobSeen& job, JobRecord& record) const {
     if (!seen_.machines || job.spec.cluster.empty()) return false;
-    const int had = now_ < record.machines_until ? record.machines : 0;
+    const int had = is_ahead(record.machines_until, now_, kMachinePatience) ? record.machines : 0;
     const int needed = std::max({1, job.spec.hosts, had});
     if (*seen_.machines >= needed) return false;
     record.why = fmt::format("waits until {} machines are ready; {} of them are", needed, *seen_.machines);
@@ -150,7 +155,7 @@ class JobDecision {
       if (!record.is_over()) return;
       last = std::max(last, record.ended);
     }
-    made_.close = now_ >= last + kDownGrace;
+    made_.close = !is_ahead(last + kDownGrace, now_, 2 * kDownGrace);
   }
 
   const QueueSeen& seen_;

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <chrono>
 #include <set>
@@ -36,6 +37,8 @@ constexpr const char* kDownWhenDone = "down-when-done";
 constexpr const char* kLastNumber = "last-number";
 constexpr const char* kAtOnce = "now";
 constexpr const char* kQueuesOfClusters = "dtrain-jobs";
+// What begins so is not finished yet, or is not removed yet.
+constexpr const char *kNewJob = ".new-", *kNewDown = ".down-", *kGoneJob = ".gone-";
 constexpr mode_t kOthersWrite = S_IWGRP | S_IWOTH;
 
 std::string folder_name(int number) { return fmt::format("{:04}", number); }
@@ -70,6 +73,16 @@ std::vector<int> numbers_in(const Path& folder) {
   }
   std::ranges::sort(numbers);
   return numbers;
+}
+
+// For the holder of submit.lock: what is there was left by an interruption.
+void remove_unfinished(const Path& folder) {
+  for (const std::string& name : names_in(folder)) {
+    const auto begins_name = [&](const char* beginning) { return name.starts_with(beginning); };
+    std::error_code ignored;
+    if (std::ranges::any_of(std::array{kNewJob, kNewDown, kGoneJob}, begins_name))
+      std::filesystem::remove_all(folder / name, ignored);
+  }
 }
 
 // The highest one that a job ever had; 0: none had one.
@@ -132,7 +145,7 @@ void make_queue_folder(const Path& folder) {
 FileLock JobQueue::lock_submissions() const {
   const auto end = std::chrono::steady_clock::now() + kLockPatience;
   for (;;) {
-    if (auto lock = FileLock::take(folder_ / "submit.lock", "--job-queue")) return std::move(*lock);
+    if (auto lock = FileLock::take_now(folder_ / "submit.lock", "--job-queue")) return std::move(*lock);
     if (std::chrono::steady_clock::now() > end) {
       throw Error(fmt::format("{}: other processes have held submit.lock for {}", folder_.string(),
                               format_duration(kLockPatience)),
@@ -151,16 +164,18 @@ int JobQueue::submit(const ManagedSpec& spec, bool down_when_done) {
                      spec.cluster.empty() ? "" : fmt::format("dtrain cluster up {} starts it again", spec.cluster));
   }
   shares_prefix(spec);
+  remove_unfinished(folder_);
   const int number = last_number_in(folder_) + 1;
-  const Path fresh = folder_ / fmt::format(".new-{}", ::getpid()), down = folder_ / fmt::format(".down-{}", ::getpid());
+  const Path fresh = folder_ / fmt::format("{}{}", kNewJob, ::getpid());
+  const Path down = folder_ / fmt::format("{}{}", kNewDown, ::getpid());
   try {
     make_own_folder(fresh, kReadableFolder);
     write_file_atomic(fresh / kSpec, to_json(spec).dump() + "\n", kOwnersFile);
     if (down_when_done) write_file_atomic(down, fmt::format("{}\n", number));
     write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", number));
-    std::filesystem::rename(fresh, folder_ / folder_name(number));
+    rename_durably(fresh, folder_ / folder_name(number));
     // Last: a queue without a job that is not over would let the machines end.
-    if (down_when_done) std::filesystem::rename(down, folder_ / kDownWhenDone);
+    if (down_when_done) rename_durably(down, folder_ / kDownWhenDone);
   } catch (...) {
     std::error_code ignored;
     for (const Path& file : {fresh, down}) std::filesystem::remove_all(file, ignored);
@@ -255,6 +270,7 @@ bool JobQueue::cancel(int number, bool now) {
 
 void JobQueue::forget(int number) {
   const FileLock lock = lock_submissions();
+  remove_unfinished(folder_);
   const QueuedJob job = at(number);
   if (is_held(job.attempt_lock()) || (job.spec && !job.record.is_over())) {
     throw UsageError(fmt::format("job {} is not over: it is {}", number, enum_name(kJobStateNames, job.record.state)),
@@ -262,7 +278,7 @@ void JobQueue::forget(int number) {
   }
   write_file_atomic(folder_ / kLastNumber, fmt::format("{}\n", last_number_in(folder_)));
   // Under a name that is no job's, so that what is left by an interruption is not one.
-  const Path aside = folder_ / fmt::format(".gone-{}", number);
+  const Path aside = folder_ / fmt::format("{}{}", kGoneJob, number);
   std::filesystem::rename(job.folder, aside);
   std::error_code failed;
   std::filesystem::remove_all(aside, failed);
@@ -291,7 +307,7 @@ std::vector<int> jobs_over_for(const std::vector<QueuedJob>& jobs, int days, std
 
 std::optional<FileLock> JobQueue::take_runner_lock() const {
   make_queue_folder(folder_);
-  return FileLock::take(folder_ / "runner.lock", "--job-queue");
+  return FileLock::take_now(folder_ / "runner.lock", "--job-queue");
 }
 
 bool JobQueue::close() {

@@ -6,6 +6,7 @@
 //     cancel          the user wants it to end; "now": without a checkpoint
 //     output.log      what its attempts wrote
 //     attempt.lock    held by the process of the attempt that is under way
+//     attempt.pid     which process that is
 //   runner.lock       held by the runner
 //   submit.lock       held while a job is added, or the queue is closed
 //   last-number       the highest number so far
@@ -49,7 +50,8 @@ class JobQueue {
   std::string command(std::string_view words) const;
 
   // Adds a job and returns its number. Throws UsageError if the queue is closed, and what shares_prefix() throws, and
-  // Error if the disk takes no more; nothing of the job stays then.
+  // Error if the disk takes no more; nothing of the job stays then, unless only its folder could not be synced. Once it
+  // returns, the job survives a loss of power.
   int submit(const ManagedSpec& spec, bool down_when_done);
   // Whether a job that is not over saves its checkpoints under the same prefix. Throws UsageError, which names that
   // job, unless this one is to continue what is there.

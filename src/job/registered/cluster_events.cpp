@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/own_files.hpp>
 #include <dtrain/base/text.hpp>
 #include <dtrain/elastic/records.hpp>
 
@@ -15,7 +16,8 @@ constexpr std::size_t kMostEvents = 100;
 }  // namespace
 
 void append_event(const Path& folder, const std::string& text) {
-  elastic::EventLog(folder / kEvents).append(Json::object({{"event", text}}), std::chrono::system_clock::now());
+  elastic::EventLog events(folder / kEvents, kReadableFile);
+  events.append(Json::object({{"event", text}}), std::chrono::system_clock::now());
 }
 
 Json read_events(const Path& folder) {

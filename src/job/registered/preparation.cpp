@@ -93,7 +93,7 @@ void forget_key(const Path& folder) {
 // stays.
 static void remove_unused_key(const Path& folder) try {
   if (!std::filesystem::is_directory(folder)) return;
-  const auto lock = FileLock::take(folder / kClusterLock, "--shared");
+  const auto lock = FileLock::take(folder / kClusterLock, "--shared", kReadableFile);
   if (!lock || cluster::read_cluster(folder) || has_probe(folder)) return;
   forget_key(folder);
   std::error_code ignored;
@@ -105,7 +105,7 @@ FileLock lock_cluster(const Path& folder) {
   std::optional<FileLock> lock;
   const bool taken = wait_until(
       [&] {
-        lock = FileLock::take(folder / kClusterLock, "--shared");
+        lock = FileLock::take(folder / kClusterLock, "--shared", kReadableFile);
         return lock.has_value();
       },
       kFolderPatience);

@@ -180,9 +180,10 @@ std::optional<Path> RunWatch::checkpoint_of(const train::TrainResult& result) co
 }
 
 Json RunWatch::result_event(const train::TrainResult& result, bool has_best) const {
+  const std::optional<train::Diverged> broken = train::divergence_at_end(result, has_same_bits(run_));
   Json json = Json::object({{"schema", "dtrain.train/1"},
                             {"event", "result"},
-                            {"exit_code", 0},
+                            {"exit_code", static_cast<int>(broken ? broken->exit_code() : ExitCode::ok)},
                             {"epochs", std::int64_t{result.cursor.epoch}}});
   const auto checkpoint = checkpoint_of(result);
   json["checkpoint"] = checkpoint ? Json(checkpoint->string()) : Json();

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include <dtrain/base/error.hpp>
+#include <dtrain/base/with_flags.hpp>
 
 namespace dtrain::job {
 namespace {
@@ -17,6 +18,7 @@ void JsonEvents::on_event(const train::ReportEvent& event) {
   Json json = Json::object({{"schema", "dtrain.train/1"}});
   const Json report = train::to_json(event);
   for (const auto& [key, value] : report.as_object()) json[key] = value;
+  if (const Json* message = report.find("message")) json["message"] = with_flags(message->as_string());
   reporter_.answer_json(json);
 }
 

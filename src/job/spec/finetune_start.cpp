@@ -22,7 +22,8 @@ namespace {
 void check(const config::TrainOptions& options, const config::OptionSet& set) {
   for (const char* other : {"recipe", "pretrained", "load-epoch"}) {
     if (!set.chosen(other)) continue;
-    throw UsageError(fmt::format("--finetune and --{}: both choose how to begin", other),
+    throw UsageError(fmt::format("{} and {}: both choose how to begin", config::with_origin(*set.find("finetune")),
+                                 config::with_origin(*set.find(other))),
                      "give one of them; with --finetune, single options may be given as well");
   }
   if (!set.chosen("data-train")) {
@@ -119,6 +120,7 @@ config::FinetuneFacts facts_of(const config::TrainOptions& options, const config
 
 void choose_finetuning(config::TrainOptions& options, config::OptionSet& set, Reporter& reporter) {
   drop_weaker_starts(set, options);
+  if (!options.pretrained.finetune) return;
   check(options, set);
   config::let_stronger_batch_decide(set, options.compute);
   const bool is_far = data::is_remote(*options.data.train);

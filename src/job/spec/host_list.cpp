@@ -18,10 +18,17 @@ namespace dtrain::job {
 namespace {
 
 constexpr std::chrono::seconds kListDeadline{30};
+constexpr const char* kMoreWorkers =
+    "-n counts hosts: leave it out to take all of them; for more workers on a host, write slots=N behind it in the "
+    "file, or `dtrain launch --nproc-per-host N`";
 constexpr std::size_t kLongestHostFile = 8 << 20;  // some hundred thousand hosts
 
 elastic::HostList parsed(const Path& file, const std::string& text) {
   elastic::HostList list = elastic::parse_host_file(text);
+  if (!list.repeated.empty() && list.problems.front().starts_with(list.repeated.front())) {
+    throw UsageError(fmt::format("{}: {}", file.string(), list.repeated.front()),
+                     "write it once, with slots=2 for two workers");
+  }
   if (!list.problems.empty()) {
     throw UsageError(fmt::format("{}: {}", file.string(), list.problems.front()),
                      "one host a line: name, user@host:port, with slots=n for several workers; # begins a comment");
@@ -87,7 +94,7 @@ StartingHosts chosen_from(const Path& source, std::string text, const config::Jo
   if (wanted > hosts.list.hosts.size()) {
     throw UsageError(fmt::format("--num-workers {}: {} has {}", wanted, source.string(),
                                  count_text(hosts.list.hosts.size(), "host")),
-                     "leave -n out to take all of them");
+                     options.hostfile ? kMoreWorkers : "leave -n out to take all of them");
   }
   hosts.text = first_hosts(hosts.text, wanted);
   hosts.list = parsed(source, hosts.text);

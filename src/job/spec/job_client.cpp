@@ -12,6 +12,7 @@
 #include <dtrain/base/error_json.hpp>
 #include <dtrain/base/signals.hpp>
 #include <dtrain/base/stop.hpp>
+#include <dtrain/base/with_flags.hpp>
 #include <dtrain/net/channel.hpp>
 #include <dtrain/net/loop_thread.hpp>
 
@@ -210,6 +211,29 @@ void await_saving_agents(const JobFolder& folder, Reporter& reporter) {
   }
 }
 
+// The coordinator's advice names no folder, because each user may call it otherwise.
+static std::string with_folder(const std::string& advice, const JobFolder& folder) {
+  constexpr std::string_view kProgram = "dtrain ";
+  const std::string text = with_flags(advice);
+  const bool is_command = text.starts_with(kProgram) && folder.path != ".";
+  return is_command ? folder.command(std::string_view(text).substr(kProgram.size())) : text;
+}
+
+Json list_for_user(Json list, const JobFolder& folder) {
+  Json hosts = Json::array();
+  for (Json host : list.at("hosts").as_array()) {
+    const std::string reason = with_flags(host.find_text("reason"));
+    if (!reason.empty()) host["reason"] = reason;
+    const std::string next = with_folder(host.find_text("next"), folder), forget = host.find_text("forget_key");
+    const std::string both = fmt::format("{}{}{}", forget, forget.empty() || next.empty() ? "" : "; or ", next);
+    if (!both.empty()) host["next"] = both;
+    hosts.push_back(std::move(host));
+  }
+  list["hosts"] = std::move(hosts);
+  if (const std::string text = list.find_text("state_reason"); !text.empty()) list["state_reason"] = with_flags(text);
+  return list;
+}
+
 std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& host) {
   for (const Json& row : list.at("hosts").as_array()) {
     if (row.at("name").as_string() != host) continue;
@@ -224,10 +248,10 @@ std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& 
 // The coordinator may be on another machine, where a lock has no effect.
 void refuse_living_job(const JobFolder& folder) {
   if (!has_living_job(folder)) return;
-  if (const auto file = read_coordinator(folder); file && !answers(*file) && has_agents_of_unfinished_job(folder))
+  const auto file = read_coordinator(folder);
+  if (file && !answers(*file) && has_agents_of_unfinished_job(folder))
     throw without_coordinator(folder.path.string(), folder);
-  throw Error(fmt::format("{}: a job runs there already", folder.path.string()),
-              fmt::format("use another --job-dir, or end it with `{}`", folder.command("stop")));
+  throw job_runs_there(folder, file);
 }
 
 bool answers(const CoordinatorFile& file) {

@@ -25,6 +25,10 @@ inline constexpr const char* kStoppedByCommand = "requested by `dtrain stop`";
 Json ask_coordinator(const JobFolder& folder, const Json& request);
 // The same, where the answer is an order to this machine. Throws ForeignFile if the coordinator may be another user's.
 Json ask_own_coordinator(const JobFolder& folder, const Json& request);
+// The answer to {"ask": "list"} for the user of this folder: reasons and advice name flags in place of settings, and
+// commands name the folder. The advice for a host whose key changed begins with the command that forgets the old key.
+// Pure.
+Json list_for_user(Json list, const JobFolder& folder);
 // What the host is, by the answer to {"ask": "list"}. nullopt: it is no host of the job. Throws DataError for a state
 // that this version does not know. Pure.
 std::optional<elastic::HostPhase> phase_in(const Json& list, const std::string& host);

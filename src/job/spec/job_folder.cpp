@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 #include <sstream>
+#include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/file_exists.hpp>
@@ -22,14 +23,20 @@
 namespace dtrain::job {
 namespace {
 
+using namespace std::chrono_literals;
 constexpr unsigned kOwnerOnly = 0600;
+// flock(2) looks at a lock only by taking it, so a command that looks holds it for a moment: on NFS for the time that
+// its file server needs.
+constexpr auto kLookPatience = 1s;
+constexpr auto kLockRetry = 10ms;
+constexpr auto kAgentsPatience = 200ms;  // shorter, because commands ask for agents again and again
 
-FileDescriptor open_lock(const Path& path, int flags) {
-  return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, 0666));
+FileDescriptor open_lock(const Path& path, int flags, unsigned permissions = 0666) {
+  return FileDescriptor(::open(path.c_str(), flags | O_RDWR | O_CLOEXEC, permissions));
 }
 
-FileDescriptor create_lock(const Path& path, std::string_view option) {
-  FileDescriptor fd = open_lock(path, O_CREAT);
+FileDescriptor create_lock(const Path& path, std::string_view option, unsigned permissions = 0666) {
+  FileDescriptor fd = open_lock(path, O_CREAT, permissions);
   if (fd) return fd;
   throw Error(fmt::format("{}: cannot create: {}", path.string(), std::strerror(errno)),
               fmt::format("choose a folder that this user can write to: {}", option));
@@ -43,14 +50,24 @@ bool lock_file(const FileDescriptor& fd, int how) {
   return true;
 }
 
+// Tries again while another process holds the lock. False: errno says why.
+bool lock_file_within(const FileDescriptor& fd, int how, std::chrono::milliseconds patience) {
+  const auto end = std::chrono::steady_clock::now() + patience;
+  while (!lock_file(fd, how | LOCK_NB)) {
+    if (errno != EWOULDBLOCK || std::chrono::steady_clock::now() >= end) return false;
+    std::this_thread::sleep_for(kLockRetry);
+  }
+  return true;
+}
+
 [[noreturn]] void cannot_lock(const Path& path, std::string_view option) {
   throw Error(fmt::format("{}: cannot lock: {}", path.string(), std::strerror(errno)),
               fmt::format("choose a folder on a file system that is mounted with locks: {}", option));
 }
 
-bool is_locked(const Path& path, int kind) {
+bool is_locked(const Path& path, int kind, std::chrono::milliseconds patience = 0ms) {
   const FileDescriptor fd = open_lock(path, 0);
-  return fd && ::flock(fd.get(), kind | LOCK_NB) != 0 && errno == EWOULDBLOCK;
+  return fd && !lock_file_within(fd, kind, patience) && errno == EWOULDBLOCK;
 }
 
 std::string text_or_empty(const Json& json, std::string_view key) {
@@ -132,26 +149,45 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }
 
-std::optional<FileLock> FileLock::take(const Path& path, std::string_view option) {
-  FileDescriptor fd = create_lock(path, option);
-  if (lock_file(fd, LOCK_EX | LOCK_NB)) return FileLock(std::move(fd));
-  if (errno == EWOULDBLOCK) return std::nullopt;
+// Empty: another process held it for so long.
+static FileDescriptor lock_alone(const Path& path, std::string_view option, unsigned permissions,
+                                 std::chrono::milliseconds patience) {
+  FileDescriptor fd = create_lock(path, option, permissions);
+  if (lock_file_within(fd, LOCK_EX, patience)) return fd;
+  if (errno == EWOULDBLOCK) return {};
   cannot_lock(path, option);
 }
 
-FileLock FileLock::share(const Path& path) {
+std::optional<FileLock> FileLock::take(const Path& path, std::string_view option, unsigned permissions) {
+  FileDescriptor fd = lock_alone(path, option, permissions, kLookPatience);
+  return fd ? std::optional(FileLock(std::move(fd))) : std::nullopt;
+}
+
+std::optional<FileLock> FileLock::take_now(const Path& path, std::string_view option, unsigned permissions) {
+  FileDescriptor fd = lock_alone(path, option, permissions, 0ms);
+  return fd ? std::optional(FileLock(std::move(fd))) : std::nullopt;
+}
+
+FileLock FileLock::share(const Path& path, std::chrono::milliseconds patience) {
   constexpr std::string_view kOption = "--job-dir";
   FileDescriptor fd = create_lock(path, kOption);
-  if (!lock_file(fd, LOCK_SH)) cannot_lock(path, kOption);
-  return FileLock(std::move(fd));
+  if (lock_file_within(fd, LOCK_SH, patience)) return FileLock(std::move(fd));
+  if (errno != EWOULDBLOCK) cannot_lock(path, kOption);
+  throw Error(fmt::format("{}: another process has held this lock for {}", path.string(), format_duration(patience)),
+              fmt::format("end that process, which `fuser {}` names", net::shell_quoted(path.string())));
 }
 
 FileLock coordinate(const JobFolder& folder) {
   if (auto lock = FileLock::take(folder.lock())) return std::move(*lock);
-  const auto other = read_coordinator(folder);
-  throw Error(fmt::format("{}: a job runs there already{}", folder.path.string(),
-                          other ? fmt::format(" (process {} on {})", other->pid, other->host) : ""),
-              fmt::format("use another --job-dir, or end it with `{}`", folder.command("stop")));
+  throw job_runs_there(folder, read_coordinator(folder));
+}
+
+Error job_runs_there(const JobFolder& folder, const std::optional<CoordinatorFile>& coordinator) {
+  const bool is_known = coordinator && coordinator->pid > 0 && !coordinator->host.empty();
+  const std::string who = is_known ? fmt::format(" (process {} on {})", coordinator->pid, coordinator->host) : "";
+  return Error(fmt::format("{}: a job runs there already{}", folder.path.string(), who),
+               fmt::format("use another --job-dir; `{}` shows its hosts, and `{}` ends it",
+                           folder.command("hosts list"), folder.command("stop")));
 }
 
 bool is_held(const Path& lock) { return is_locked(lock, LOCK_SH); }
@@ -181,7 +217,8 @@ std::vector<std::int64_t> agents_of(const JobFolder& folder) {
   }
 }
 
-bool has_agents(const JobFolder& folder) { return is_locked(folder.agents_lock(), LOCK_EX); }
+// Agents share the lock, so only an exclusive one shows them. Another command that looks holds such a one for a moment.
+bool has_agents(const JobFolder& folder) { return is_locked(folder.agents_lock(), LOCK_EX, kAgentsPatience); }
 
 bool has_agents_of_unfinished_job(const JobFolder& folder) {
   if (!has_agents(folder)) return false;

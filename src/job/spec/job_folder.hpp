@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include <dtrain/base/error.hpp>
 #include <dtrain/base/files.hpp>
 #include <dtrain/base/reporter.hpp>
 #include <dtrain/elastic/host_file.hpp>
@@ -86,11 +87,17 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file);
 // A lock that one process holds at a time; released when the process ends, in whatever way.
 class FileLock {
  public:
-  // nullopt: another process holds it. Throws Error if the file cannot be created, or its file system has no locks; it
-  // refers to the option that chose the folder.
-  static std::optional<FileLock> take(const Path& path, std::string_view option = "--job-dir");
-  // Held together with others that share it. Throws Error if the file cannot be created or locked.
-  static FileLock share(const Path& path);
+  // nullopt: another process holds it, for longer than commands that look at it do: about a second. Throws Error if the
+  // file cannot be created, or its file system has no locks; it refers to the option that chose the folder. A new file
+  // gets these permissions, less the umask.
+  static std::optional<FileLock> take(const Path& path, std::string_view option = "--job-dir",
+                                      unsigned permissions = 0666);
+  // The same at once, for who tries again or goes on without it.
+  static std::optional<FileLock> take_now(const Path& path, std::string_view option = "--job-dir",
+                                          unsigned permissions = 0666);
+  // Held together with others that share it. Throws Error if the file cannot be created or locked, or another process
+  // holds the lock alone for so long.
+  static FileLock share(const Path& path, std::chrono::milliseconds patience = std::chrono::seconds(10));
   // For a child that is to hold the lock as well: it is free once all of them have ended.
   const FileDescriptor& descriptor() const { return fd_; }
 
@@ -101,8 +108,10 @@ class FileLock {
 
 // Whether a live process holds the lock. False where there is no such file.
 bool is_held(const Path& lock);
-// Makes this process the coordinator of the job while the lock lives. Throws Error that names the present coordinator.
+// Makes this process the coordinator of the job while the lock lives. Throws job_runs_there().
 FileLock coordinate(const JobFolder& folder);
+// The error for a folder whose job runs. `coordinator`: the record of it; nullopt: unknown.
+Error job_runs_there(const JobFolder& folder, const std::optional<CoordinatorFile>& coordinator);
 // Whether a live process holds the lock.
 bool is_coordinated(const JobFolder& folder);
 // The agents that hold agents.lock, as the kernel lists them; empty: none, or they are not visible here.

@@ -286,7 +286,7 @@ std::optional<FileLock> lock_prefix(const Path& prefix, const std::string& optio
 std::optional<FileLock> lock_prefix_again(const config::TrainOptions& options) {
   const bool can_lock =
       options.model_prefix && !data::is_remote(*options.model_prefix) && !options.job.is_on_other_machines();
-  return can_lock ? FileLock::take(owner_file(*options.model_prefix), kOption) : std::nullopt;
+  return can_lock ? FileLock::take_now(owner_file(*options.model_prefix), kOption) : std::nullopt;
 }
 
 }  // namespace dtrain::job

@@ -81,6 +81,10 @@ TrainRun run_of(const config::TrainSpec& spec, int slot) {
   return run;
 }
 
+bool has_same_bits(const TrainRun& run) {
+  return run.backend->same_bits() && !run.options.job.mixed_hardware && !run.options.job.is_asynchronous();
+}
+
 static std::unique_ptr<backend::Executable> compile_with_sizes(const TrainRun& run,
                                                                const train::ProgressiveSizes& sizes) {
   const backend::CompileOptions options = config::compile_options(run.options, *run.backend, run.dtype);

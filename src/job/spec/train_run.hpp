@@ -46,6 +46,9 @@ TrainRun run_of(const config::TrainSpec& spec, int slot = 0);
 // Loads the checkpoint that the run starts from, if there is one; run.remote must be set.
 void load_start(TrainRun& run);
 
+// A step has the same bits each time, on each machine of the run.
+bool has_same_bits(const TrainRun& run);
+
 // Upper bound for the memory of the batches of a worker's loaders.
 std::uint64_t buffer_bytes_of(const TrainRun& run);
 // How a run waits for data behind URLs whose server is away: see LoaderOptions.

@@ -92,17 +92,19 @@ std::vector<std::string> let_stronger_start_decide(const config::OptionSet& set,
     field = {};
     dropped.emplace_back(name);
   };
+  const auto decide = [&](const char* one, auto& field, const char* other, auto& of_other) {
+    if (!field || !of_other || source_of(one) == source_of(other)) return;
+    source_of(one) < source_of(other) ? drop(one, field) : drop(other, of_other);
+  };
   config::Pretrained& weights = options.pretrained;
-  const Source epoch = source_of("load-epoch"), finetune = source_of("finetune");
+  const bool had_weights = weights.file || weights.finetune;
+  decide("resume", options.resume, "load-epoch", options.load_epoch);
+  decide("load-epoch", options.load_epoch, "finetune", weights.finetune);
   // Once --finetune has chosen the options, its file is that of --pretrained, which is not chosen then.
-  if (weights.finetune && set.chosen("pretrained") && finetune > source_of("pretrained"))
-    drop("pretrained", weights.file);
-  if (options.load_epoch && options.resume && source_of("resume") > epoch) drop("load-epoch", options.load_epoch);
-  if (!options.load_epoch || (!weights.file && !weights.finetune)) return dropped;
-  const Source of_weights = std::max(source_of("pretrained"), finetune);
-  if (of_weights > epoch) drop("load-epoch", options.load_epoch);
-  if (epoch > of_weights && weights.file) drop("pretrained", weights.file);
-  if (epoch > std::max(of_weights, source_of("new-head")) && weights.new_head) drop("new-head", weights.new_head);
+  if (set.chosen("pretrained")) decide("pretrained", weights.file, "finetune", weights.finetune);
+  if (set.chosen("pretrained")) decide("load-epoch", options.load_epoch, "pretrained", weights.file);
+  if (had_weights && source_of("load-epoch") > source_of("new-head"))
+    decide("load-epoch", options.load_epoch, "new-head", weights.new_head);
   return dropped;
 }
 
@@ -122,12 +124,9 @@ void settle_load_epoch(const config::OptionSet& set, const train::SharedStore& s
 
 std::optional<Start> find_start(const config::TrainOptions& options, const config::OptionSet& set,
                                 const train::SharedStore& store, Reporter& reporter) {
-  if (options.resume && options.load_epoch) {
-    throw UsageError("--resume and --load-epoch: both choose where to begin", "give one of them");
-  }
-  if (options.load_epoch && options.pretrained.file) {
-    throw UsageError("--load-epoch and --pretrained: both choose where to begin", "give one of them");
-  }
+  constexpr const char* kWhy = "both choose where to begin";
+  if (options.resume && options.load_epoch) config::first_decides(set, "resume", "load-epoch", kWhy);
+  if (options.load_epoch && options.pretrained.file) config::first_decides(set, "load-epoch", "pretrained", kWhy);
   if (options.pretrained.new_head && !options.pretrained.file) {
     throw UsageError("--new-head: there is no last layer to replace without --pretrained", "add --pretrained FILE");
   }

@@ -22,8 +22,8 @@ struct Start {
 // job from its newest checkpoint.
 void refuse_other_starts(const config::TrainOptions& options, std::string_view starter);
 
-// Drops the way to begin that comes from the weaker source: --load-epoch of a file beside --resume, and that or
-// --pretrained of a file beside the other one or beside --finetune. Returns the names of the options that it dropped.
+// Drops the way to begin that comes from the weaker source: of --load-epoch and --resume, and of --load-epoch,
+// --pretrained and --finetune. Returns the names of the options that it dropped.
 std::vector<std::string> let_stronger_start_decide(const config::OptionSet& set, config::TrainOptions& options);
 // The same for the options of the set: those that it drops count as not chosen any more.
 void drop_weaker_starts(config::OptionSet& set, config::TrainOptions& options);

@@ -66,7 +66,7 @@ train::TrainerOptions worker_options(const TrainRun& run, const elastic::WorkerJ
   options.store = run.remote.store;
   options.warm_up = true;
   const config::JobOptions& job = run.options.job;
-  options.same_bits = run.backend->same_bits() && !job.mixed_hardware && !job.is_asynchronous();
+  options.same_bits = has_same_bits(run);
   if (job.is_by_servers()) {
     options.servers.address = me.address;
     options.servers.secret = me.token;

@@ -1,9 +1,13 @@
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <signal.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <chrono>
+#include <string>
+#include <vector>
+
+#include <dtrain/base/process.hpp>
+#include <dtrain/base/wait_status.hpp>
 
 #include "common/temporary_folder.hpp"
 #include "job/spec/prefix_owner.hpp"
@@ -12,39 +16,80 @@
 namespace dtrain::job {
 namespace {
 
-using namespace std::chrono_literals;
+constexpr const char* kRecord = "attempt.pid";
 
-// Whether a process lives on for so long when the attempt of a job whose record names it by this text is stopped at
-// once.
-bool survives_stop(const std::string& machine, std::chrono::milliseconds time) {
-  TemporaryFolder folder;
-  JobQueue queue(folder / "q");
-  queue.submit({.words = {"train"}, .cluster = "demo"}, false);
-  const QueuedJob job = queue.at(1);
-  const auto lock = FileLock::take(job.attempt_lock());  // of the machine that is gone, if it is another one
-  const pid_t child = ::fork();
-  if (child == 0) {
-    ::pause();
-    ::_exit(0);
-  }
-  write_file_atomic(job.folder / "attempt.pid", std::to_string(child) + machine + "\n");
-  Attempt(job).stop("the head is another one", true);
-  bool lives = true;
-  for (const auto end = std::chrono::steady_clock::now() + time; lives && std::chrono::steady_clock::now() < end;) {
-    ::usleep(10'000);
-    lives = ::waitpid(child, nullptr, WNOHANG) == 0;
-  }
-  if (lives) {
-    ::kill(child, SIGKILL);
-    ::waitpid(child, nullptr, 0);
-  }
-  return lives;
+pid_t start_sleep(const std::vector<std::string>& environment = {}, int lock = -1) {
+  return spawn({.executable = "/bin/sleep",
+                .arguments = {"sleep", "60"},
+                .environment = environment,
+                .extra = lock,
+                .group = Spawn::Group::session});
 }
 
-TEST(Attempt, SignalsItsProcessOnTheMachineThatStartedItOnly) {
-  EXPECT_FALSE(survives_stop(" " + this_boot(), 60s));
-  EXPECT_TRUE(survives_stop(" other-head 0d2c5ba0-0000-0000-0000-000000000000", 100ms));
-  EXPECT_TRUE(survives_stop("", 100ms)) << "the record does not say on which machine";
+// A process as Attempt::start() leaves it, without a record and without a coordinator.
+pid_t start_attempt(const QueuedJob& job) {
+  const auto lock = FileLock::take(job.attempt_lock());
+  return start_sleep({fmt::format("{}={}", kManagedVariable, job.folder.string())}, lock->descriptor().get());
+}
+
+std::string record_of(pid_t process) { return fmt::format("{} {}\n", process, process_identity(process)); }
+
+class StoppedAttempt : public ::testing::Test {
+ protected:
+  ~StoppedAttempt() override {
+    ::kill(bystander_, SIGKILL);
+    wait_for_end(bystander_);
+  }
+  QueuedJob submitted() { return queue_.at(queue_.submit({.words = {"train"}, .cluster = "demo"}, false)); }
+  bool bystander_lives() const { return !has_ended(bystander_); }
+
+  TemporaryFolder folder_;
+  JobQueue queue_{folder_ / "q"};
+  const QueuedJob job_ = submitted(), other_ = submitted();
+  const pid_t bystander_ = start_attempt(other_);
+};
+
+TEST_F(StoppedAttempt, IsFoundWhateverItsRecordSays) {
+  const pid_t attempt_of_same_mark = start_sleep({fmt::format("{}={}", kManagedVariable, job_.folder.string())});
+  for (const std::string& text :
+       {std::string(), fmt::format("{} {}\n", bystander_, this_boot()), fmt::format("{} 7\n", bystander_),
+        fmt::format("{}\n", bystander_), std::string("1 x\n"), std::string("right")}) {
+    const pid_t attempt = start_attempt(job_);
+    std::filesystem::remove(job_.folder / kRecord);
+    if (!text.empty()) write_file_atomic(job_.folder / kRecord, text == "right" ? record_of(attempt) : text);
+    Attempt(job_).stop("it is cancelled", false);
+    EXPECT_EQ(wait_for_end(attempt).signal, SIGTERM) << text;
+    EXPECT_TRUE(bystander_lives()) << text;
+  }
+  EXPECT_FALSE(has_ended(attempt_of_same_mark)) << "it holds no lock";
+  ::kill(attempt_of_same_mark, SIGKILL);
+  wait_for_end(attempt_of_same_mark);
+}
+
+TEST_F(StoppedAttempt, OfAnotherMachineStopsNothingHere) {
+  const auto lock = FileLock::take(job_.attempt_lock());  // of the machine that is gone
+  for (const std::string text : {"", " other-head 0d2c5ba0-0000-0000-0000-000000000000", " 0d2c pid:[4026531836] 7"}) {
+    write_file_atomic(job_.folder / kRecord, std::to_string(bystander_) + text + "\n");
+    Attempt(job_).stop("the head is another one", true);
+    ::usleep(100'000);
+    EXPECT_TRUE(bystander_lives()) << text;
+  }
+}
+
+TEST_F(StoppedAttempt, HasNoRecordOfAnEarlierOne) {
+  QueuedJob job = job_;
+  job.spec->words = {"--gtest_filter=None.None"};  // of this program, which is what an attempt starts
+  write_file_atomic(job.folder / kRecord, record_of(bystander_));
+  make_folder(job.output());
+  Attempt never(job);
+  never.start();
+  EXPECT_FALSE(std::filesystem::exists(job.folder / kRecord)) << "it is of an earlier attempt";
+  EXPECT_EQ(never.look().kind, AttemptSeen::Kind::ended);
+  std::filesystem::remove(job.output());
+  Attempt attempt(job);
+  attempt.start();
+  EXPECT_TRUE(std::filesystem::exists(job.folder / kRecord));
+  while (attempt.look().kind == AttemptSeen::Kind::alive) ::usleep(10'000);
 }
 
 TEST(Attempt, ShowsWhetherTheExitCodeIsThatOfTheProgram) {

@@ -16,6 +16,12 @@ JobSeen job(int number, int priority = 0) {
   return {.number = number, .spec = {.words = {"train"}, .priority = priority}};
 }
 
+JobSeen record_seen(JobRecord record) {
+  JobSeen one = job(1);
+  one.record = std::move(record);
+  return one;
+}
+
 JobSeen running(int number, AttemptSeen attempt) {
   JobSeen one = job(number);
   one.record = {.state = JobState::running, .attempts = 1};
@@ -113,6 +119,20 @@ TEST(DecideJobs, StartsNoSoonerThanThePauseIsOver) {
   one.record.not_before = 1003;
   EXPECT_FALSE(decide_jobs({.jobs = {one}}, 1002).start);
   EXPECT_EQ(decide_jobs({.jobs = {one}}, 1003).start, 1);
+}
+
+TEST(DecideJobs, WaitsForNoTimeThatAClockSetThatWasAhead) {
+  constexpr std::int64_t kAhead = 1000 + 7200;
+  JobSeen paused = record_seen({.not_before = kAhead + kLongestPause});
+  EXPECT_EQ(decide_jobs({.jobs = {paused}}, 1000).start, 1);
+  EXPECT_FALSE(decide_jobs({.jobs = {paused}}, kAhead).start);
+  JobSeen alone = record_seen({.machines_until = kAhead + kMachinePatience, .machines = 3});
+  alone.spec.cluster = "demo";
+  EXPECT_EQ(decide_jobs({.jobs = {alone}, .machines = 2}, 1000).start, 1);
+  EXPECT_FALSE(decide_jobs({.jobs = {alone}, .machines = 2}, kAhead).start);
+  const JobSeen over = record_seen({.state = JobState::done, .ended = kAhead});
+  EXPECT_TRUE(decide_jobs({.jobs = {over}, .goes_down = true}, 1000).close);
+  EXPECT_FALSE(decide_jobs({.jobs = {over}, .goes_down = true}, kAhead - 1).close);
 }
 
 TEST(DecideJobs, APauseHoldsTheLine) {

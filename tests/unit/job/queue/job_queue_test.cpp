@@ -304,6 +304,18 @@ TEST_F(JobQueueTest, LeavesNothingOfAJobThatTheDiskDoesNotTake) {
   EXPECT_EQ(queue_.submit(spec_of_test(), false), 2);
 }
 
+TEST_F(JobQueueTest, RemovesWhatAnInterruptionLeft) {
+  queue_.submit(spec_of_test(), false);
+  JobQueue::write(only_job(), {.state = JobState::done});
+  for (const bool forgets : {false, true}) {
+    const Path left[] = {queue_.folder() / ".new-4711", queue_.folder() / ".gone-7", queue_.folder() / ".down-4711"};
+    for (const Path& folder : left) make_folder(folder / "content");
+    forgets ? queue_.forget(1) : void(queue_.submit(spec_of_test(), false));
+    for (const Path& folder : left) EXPECT_FALSE(std::filesystem::exists(folder)) << folder << forgets;
+  }
+  EXPECT_EQ(only_job().number, 2);
+}
+
 // Without file descriptors no folder can be listed, as when a file server does not answer.
 TEST_F(JobQueueTest, IsNotEmptyWhereItsFolderDoesNotAnswer) {
   queue_.submit(spec_of_test(), false);
@@ -349,14 +361,16 @@ TEST_F(JobQueueTest, FindsTheOpenJobOfAJobFolderThatTheUserChose) {
   EXPECT_FALSE(open_job_of({spec.job_folder})) << "job 2 does not run there";
 }
 
-// The order in which names get their place in the folder.
+// The order in which names get their place in the folder. "." where the folder itself is opened, as to sync it.
 std::vector<std::string> names_moved_to(int watch) {
   std::vector<std::string> names;
-  alignas(inotify_event) char buffer[4096];
+  alignas(inotify_event) char buffer[16 << 10];
   const ssize_t got = ::read(watch, buffer, sizeof buffer);
   for (ssize_t at = 0; at < got;) {
     const auto* event = reinterpret_cast<const inotify_event*>(buffer + at);
-    if (event->name[0] != '.') names.emplace_back(event->name);
+    const std::string name = event->len == 0 ? "." : event->name;
+    const bool is_kept = event->len == 0 ? !names.empty() && names.back() != "." : !name.starts_with('.');
+    if (is_kept && (event->len == 0 || (event->mask & IN_MOVED_TO) != 0)) names.push_back(name);
     at += static_cast<ssize_t>(sizeof *event + event->len);
   }
   return names;
@@ -365,9 +379,10 @@ std::vector<std::string> names_moved_to(int watch) {
 TEST_F(JobQueueTest, HasTheJobBeforeItsMachinesAreToEnd) {
   make_folder(queue_.folder());
   const FileDescriptor watch(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
-  ASSERT_NE(::inotify_add_watch(watch.get(), queue_.folder().c_str(), IN_MOVED_TO), -1);
+  ASSERT_NE(::inotify_add_watch(watch.get(), queue_.folder().c_str(), IN_MOVED_TO | IN_OPEN), -1);
   queue_.submit(spec_of_test(), true);
-  EXPECT_EQ(names_moved_to(watch.get()), (std::vector<std::string>{"last-number", "0001", "down-when-done"}));
+  EXPECT_EQ(names_moved_to(watch.get()),
+            (std::vector<std::string>{"last-number", ".", "0001", ".", "down-when-done", "."}));
 }
 
 TEST(ManagedJob, KeepsVariablesOfTheWorkAndNoKeys) {

@@ -35,13 +35,14 @@ TEST(Finetuning, NamesNoSecretOfTheUrlOfItsPictures) {
   }
 }
 
-// What --finetune as a flag says beside this option from `source`.
-std::string complaint_beside(const char* name, const char* text, config::Source source) {
+// What --finetune from `of_finetune` says beside this option from `source`.
+std::string complaint_beside(const char* name, const char* text, config::Source source,
+                             config::Source of_finetune = config::Source::flag) {
   config::TrainOptions options;
   config::OptionSet set;
   bind(set, options);
   set.find("finetune")->set("w.safetensors");
-  set.find("finetune")->source = config::Source::flag;
+  set.find("finetune")->source = of_finetune;
   set.find(name)->set(text);
   set.find(name)->source = source;
   RecordingReporter reporter;
@@ -59,6 +60,7 @@ TEST(Finetuning, BeatsAnotherStartOfAFile) {
     EXPECT_EQ(complaint_beside(name, text, Source::named_config), "--finetune: --data-train is missing");
     EXPECT_EQ(complaint_beside(name, text, Source::flag),
               std::string("--finetune and --") + name + ": both choose how to begin");
+    EXPECT_EQ(complaint_beside(name, text, Source::flag, Source::environment), "none") << "the flag decides";
   }
 }
 

@@ -29,6 +29,16 @@ class HostListTest : public ::testing::Test {
     return names;
   }
 
+  UsageError refusal(bool chose_number) {
+    try {
+      chosen(chose_number);
+    } catch (const UsageError& error) {
+      return error;
+    }
+    ADD_FAILURE() << "it must throw";
+    return UsageError("");
+  }
+
   Path folder_;
   config::JobOptions options_;
 };
@@ -70,7 +80,19 @@ TEST_F(HostListTest, SlotsInACommentAreNone) {
 TEST_F(HostListTest, MoreHostsThanTheFileHasAreRefused) {
   hosts("w1\n");
   options_.hosts = 2;
-  EXPECT_THROW(chosen(true), UsageError);
+  const UsageError error = refusal(true);
+  EXPECT_NE(std::string(error.what()).find("--num-workers 2"), std::string::npos) << error.what();
+  for (const char* word : {"leave it out", "slots=N", "`dtrain launch --nproc-per-host N`"})
+    EXPECT_NE(error.hint().find(word), std::string::npos) << error.hint();
+}
+
+TEST_F(HostListTest, AHostThatIsListedTwiceIsRefusedWithTheWayToTwoWorkers) {
+  hosts("127.0.0.1\n127.0.0.1\n-x\n");
+  const UsageError error = refusal(false);
+  EXPECT_TRUE(std::string_view(error.what()).ends_with("/hosts: line 2: '127.0.0.1' is listed twice")) << error.what();
+  EXPECT_EQ(error.hint(), "write it once, with slots=2 for two workers");
+  hosts("-x\nw1\nw1\n");
+  EXPECT_NE(std::string_view(refusal(false).what()).find("line 1:"), std::string_view::npos);
 }
 
 TEST_F(HostListTest, AFileWithoutHostsIsRefused) {

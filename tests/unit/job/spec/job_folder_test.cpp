@@ -1,6 +1,12 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
+
+#include <atomic>
+#include <chrono>
+#include <thread>
 
 #include <dtrain/base/error.hpp>
 #include <dtrain/base/own_files.hpp>
@@ -13,6 +19,8 @@
 
 namespace dtrain::job {
 namespace {
+
+using namespace std::chrono_literals;
 
 class JobFolderTest : public ::testing::Test {
  protected:
@@ -111,9 +119,78 @@ TEST_F(JobFolderTest, OneCoordinatesAtATime) {
   {
     const FileLock lock = coordinate(folder_);
     EXPECT_TRUE(is_coordinated(folder_));
-    EXPECT_THROW(coordinate(folder_), Error);
+    write_coordinator(folder_, {.pid = 4711, .host = "h1", .token = "t"});
+    const std::string folder = folder_.path.string();
+    data::expect_error<Error>([&] { coordinate(folder_); },
+                              folder +
+                                  ": a job runs there already (process 4711 on h1) | use another --job-dir; "
+                                  "`dtrain hosts list --job-dir " +
+                                  folder +
+                                  "` shows its hosts, and `dtrain "
+                                  "stop --job-dir " +
+                                  folder + "` ends it");
   }
   EXPECT_FALSE(is_coordinated(folder_));
+}
+
+// Looks at a lock again and again, as `dtrain stop` does, and holds it for 20 ms each time.
+class SlowLook {
+ public:
+  SlowLook(Path lock, int how) : lock_(std::move(lock)), how_(how) {}
+  ~SlowLook() {
+    ends_ = true;
+    looks_.join();
+  }
+  SlowLook(const SlowLook&) = delete;
+  void await_next() const {
+    const int before = count_;
+    while (count_ == before) std::this_thread::sleep_for(1ms);
+  }
+
+ private:
+  void look() {
+    while (!ends_) {
+      {
+        const FileDescriptor file(::open(lock_.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666));
+        while (::flock(file.get(), how_ | LOCK_NB) != 0) std::this_thread::sleep_for(1ms);
+        ++count_;
+        std::this_thread::sleep_for(20ms);
+      }
+      std::this_thread::sleep_for(80ms);
+    }
+  }
+
+  const Path lock_;
+  const int how_;
+  std::atomic<int> count_ = 0;
+  std::atomic<bool> ends_ = false;
+  std::thread looks_{[this] { look(); }};
+};
+
+TEST_F(JobFolderTest, ALookAtTheLockIsNoJob) {
+  const SlowLook stop(folder_.lock(), LOCK_SH);
+  for (int i = 0; i < 3; ++i) {
+    stop.await_next();
+    EXPECT_NO_THROW(coordinate(folder_));
+  }
+}
+
+TEST_F(JobFolderTest, ALookAtTheAgentsIsNoAgent) {
+  const SlowLook stop(folder_.agents_lock(), LOCK_EX);
+  for (int i = 0; i < 2; ++i) {
+    stop.await_next();
+    EXPECT_FALSE(has_agents(folder_));
+    stop.await_next();
+    EXPECT_NO_THROW(FileLock::share(folder_.agents_lock()));
+  }
+}
+
+TEST_F(JobFolderTest, ALookThatDoesNotEndIsNotAwaitedForEver) {
+  const auto stopped = FileLock::take(folder_.agents_lock());
+  const std::string lock = folder_.agents_lock().string();
+  data::expect_error<Error>(
+      [&] { FileLock::share(lock, 50ms); },
+      lock + ": another process has held this lock for 50 ms | end that process, which `fuser " + lock + "` names");
 }
 
 TEST_F(JobFolderTest, AFileSystemWithoutLocksIsNoOtherJob) {

@@ -94,7 +94,10 @@ class ClientSideStartsTest : public ::testing::Test {
   void offer(const std::string& host) { ask(Json::object({{"ask", "edit-hosts"}, {"start", host}})); }
   void start(const std::string& host) {
     starts_.start({.name = host, .host = host}, {.address = "0.0.0.0", .port = 7, .token = "t", .host = host},
-                  [this](std::string reason) { failures_.push_back(std::move(reason)); });
+                  [this](const elastic::StartFailure& failure) {
+                    failures_.push_back(failure.reason);
+                    if (!failure.forget_key.empty()) failures_.push_back(failure.forget_key);
+                  });
   }
 
   Recorder inner_;
@@ -158,10 +161,11 @@ TEST_F(ClientSideStartsTest, AStartThatFailedOrNeverCameIsAFailureOfTheHost) {
   offer("b");
   offer("c");
   for (const char* host : {"a", "b", "c"}) start(host);
-  EXPECT_TRUE(ask(Json::object({{"ask", "start-failed"}, {"start", "a"}, {"reason", "no key"}})));
+  EXPECT_TRUE(
+      ask(Json::object({{"ask", "start-failed"}, {"start", "a"}, {"reason", "no key"}, {"forget_key", "forget a"}})));
   starts_.joined("b");
   starts_.tick(std::chrono::steady_clock::now() + 1h);
-  EXPECT_EQ(failures_, (Strings{"no key", "the client that offered to start its agent did not"}));
+  EXPECT_EQ(failures_, (Strings{"no key", "forget a", "the client that offered to start its agent did not"}));
 }
 
 }  // namespace
