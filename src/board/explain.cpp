@@ -159,10 +159,13 @@ std::string finish_sentence(const Json& event) {
 }
 
 std::string goodput_sentence(const Json& event) {
-  const double percent = member_number(event, "percent", -1);
+  const double percent = member_number(event, "percent");  // null: not measured
   const double samples = member_number(event, "samples_seen"), sent = member_number(event, "sent_bytes");
   std::vector<std::string> parts;
-  if (percent >= 0) parts.push_back(fmt::format("{:.1f} % of the time went into steps that count", percent));
+  if (percent > 0) parts.push_back(fmt::format("{:.1f} % of the time went into steps that count", percent));
+  if (percent <= 0)
+    parts.emplace_back(samples > 0 ? "not measured, the coordinator heard of steps at most once"
+                                   : "not measured, no worker counted samples");
   if (samples > 0) parts.push_back(member_text(event, "samples_seen") + " samples seen");
   if (sent > 0) parts.push_back(format_bytes(static_cast<std::uint64_t>(sent)) + " sent between workers");
   return "Goodput" + led_by(": ", join(parts, ", "));

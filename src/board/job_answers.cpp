@@ -117,16 +117,21 @@ Json live_hosts(const std::string& folder) {
   try {
     const auto coordinator = job::read_coordinator(job);
     if (!coordinator || coordinator->over()) return silent;
-    Json answer = job::ask_coordinator(job, Json::object({{"ask", "list"}}));
-    Json hosts = Json::array();
-    for (const Json& host : answer.at("hosts").as_array()) hosts.push_back(with_waiting(host));
-    answer["hosts"] = std::move(hosts);
-    answer["running"] = true;
-    return answer;
+    return live_answer(job::ask_coordinator(job, Json::object({{"ask", "list"}})), folder);
   } catch (const Error& error) {
     silent["reason"] = error.what();
     return silent;
   }
+}
+
+Json live_answer(const Json& list, const std::string& folder) {
+  Json answer = job::list_for_user(list, {folder});
+  Json hosts = Json::array();
+  for (const Json& host : answer.at("hosts").as_array()) hosts.push_back(with_waiting(host));
+  answer["hosts"] = std::move(hosts);
+  if (member_number(answer, "goodput_percent") <= 0) answer["goodput_percent"] = Json();
+  answer["running"] = true;
+  return answer;
 }
 
 SampleIds sample_ids_of(std::string_view settings) {

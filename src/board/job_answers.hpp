@@ -13,6 +13,9 @@ namespace dtrain::board {
 // The hosts of a running job as its coordinator sees them, as of `hosts list`, with the share of each step that a rank
 // waits for the others; {"running": false} where no coordinator answers.
 Json live_hosts(const std::string& folder);
+// The same of the coordinator's answer to {"ask": "list"}, with advice for the user of this folder. "goodput_percent"
+// is null until it was measured. Pure.
+Json live_answer(const Json& list, const std::string& folder);
 
 // What the ids of a ledger name. An epoch has each record once; or, with a balanced sampler or repeated augmentation,
 // as many copies as it has samples: of some records several, of others none.

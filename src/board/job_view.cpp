@@ -19,6 +19,9 @@ namespace {
 
 using Place = std::pair<std::string, std::int64_t>;  // host, slot
 
+// Seconds from the first step on. Workers say their steps a few times a second, which measures no shorter training.
+constexpr double kShortestMeasured = 1;
+
 struct Span {
   double from = 0, to = 0;
   std::string state;
@@ -109,7 +112,7 @@ class History {
     } else if (kind == EventKind::straggler) {
       add_straggler(event, at);
     } else if (kind == EventKind::goodput) {
-      if (start_trains_ || goodput_.is_null()) goodput_ = event.find("percent") ? *event.find("percent") : Json();
+      if (start_trains_ || goodput_.is_null()) goodput_ = member_number(event, "percent");
       is_summed_up_ = true;
       sent_bytes_ += std::max(0.0, member_number(event, "sent_bytes"));
     } else if (kind == EventKind::finish) {
@@ -130,7 +133,7 @@ class History {
     Json lanes = Json::array();
     for (const auto& [place, lane] : lanes_) lanes.push_back(lane_json(place, lane));
     view["lanes"] = std::move(lanes);
-    view["goodput_percent"] = goodput_.is_null() ? estimated_goodput(end) : goodput_;
+    view["goodput_percent"] = goodput(end);
     view["estimated"] = goodput_.is_null();
     view["generations"] = std::move(generations_);
     view["pauses"] = std::move(pauses_);
@@ -289,11 +292,18 @@ class History {
     return sum;
   }
 
+  // Null: it was not measured. A coordinator that heard of steps only once says null, an older one 0.
+  Json goodput(double end) const {
+    const double seconds = trains_ ? end - *trains_ - dead_seconds_ : 0;
+    if (trains_ && seconds < kShortestMeasured) return {};
+    if (goodput_.is_null()) return trains_ ? estimated_goodput(seconds) : Json();
+    return goodput_.as_number() > 0 ? goodput_ : Json();
+  }
+
   // Without the pause before the first step of each start.
-  Json estimated_goodput(double end) const {
-    if (!trains_ || end - dead_seconds_ <= *trains_) return {};
+  double estimated_goodput(double seconds) const {
     const double paused = pause_seconds_ - pause_before_steps_;
-    return 100 * std::clamp(1 - paused / (end - *trains_ - dead_seconds_), 0.0, 1.0);
+    return 100 * std::clamp(1 - paused / seconds, 0.0, 1.0);
   }
 
   const std::map<std::int64_t, std::vector<JournalMember>> members_;

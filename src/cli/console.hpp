@@ -21,6 +21,7 @@ class Console final : public Reporter {
   explicit Console(const ReportOptions& options, Streams streams = Streams::of_user);
 
   const ReportOptions& options() const override { return options_; }
+  void set_json(bool json) { options_.json = json; }  // before the first answer
   void answer(std::string_view text) override;
   void answer_json(const Json& document) override;
   void flush() override;

@@ -12,5 +12,7 @@ struct ExitCodeMeaning {
 };
 
 std::span<const ExitCodeMeaning> exit_code_table();
+// Of `launch`, besides those of the table.
+inline constexpr std::string_view kCodeOfLaunch = "launch: a rank failed; the code of the rank that failed first";
 
 }  // namespace dtrain::cli

@@ -277,6 +277,7 @@ std::string long_help(const CommandTree& tree, std::string_view path, const Repo
   text += fmt::format("\n{}\n", reporter.paint_answer(Style::heading, "Exit codes:"));
   for (const ExitCodeMeaning& row : exit_code_table())
     text += two_columns(fmt::format("{:>3}", row.code), row.meaning, kCodeColumn);
+  if (path == "launch") text += two_columns("any", kCodeOfLaunch, kCodeColumn);
   return text + see_also_of(*command, reporter);
 }
 

@@ -30,6 +30,7 @@
 #include "doctor/build_facts.hpp"
 #include "help.hpp"
 #include "parse.hpp"
+#include "show_config.hpp"
 #include "sources.hpp"
 #include "unknown_variables.hpp"
 
@@ -78,7 +79,20 @@ void answer_version(Reporter& reporter) {
     reporter.answer(fmt::format("{} {}", name, version.as_string()));
 }
 
-ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::string>& given, Reporter& reporter) {
+// --csv and --json choose the form of the same answers.
+void let_stronger_form_decide(const CommandTree& tree, Command& command, ReportOptions& shape, Console& console) {
+  config::Option* const csv = command.options.find("csv");
+  if (!csv || !console.json() || csv->show() != "true") return;
+  if (config::first_decides(*csv, *tree.global_options.find("json"), "both choose the form")) {
+    console.set_json(false);
+    shape.json = false;
+  } else {
+    csv->set("false");
+  }
+}
+
+ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::string>& given, ReportOptions& shape,
+             Console& reporter) {
   Command* const command = parsed.command;
   if (tree.version) {
     answer_version(reporter);
@@ -90,7 +104,10 @@ ExitCode act(CommandTree& tree, const Parsed& parsed, const std::vector<std::str
     if (const auto outcome = act_on_registered(*command, tree.show_config, reporter)) return *outcome;
     if (const auto outcome = run_on_cluster(*command, given, tree.show_config, reporter)) return *outcome;
     resolve(tree, *command);
-    if (!tree.show_config) return command->run(reporter);
+    if (!tree.show_config) {
+      let_stronger_form_decide(tree, *command, shape, reporter);
+      return command->run(reporter);
+    }
     show_config(tree, *command, reporter);
     note_later_choices(*command, reporter);
   }
@@ -113,7 +130,7 @@ ExitCode dispatch(const std::vector<std::string>& given, ReportOptions& shape) {
   // An agent has the variables of the command that began its job, which has warned of them.
   const bool is_agent_process = parsed.command && parsed.command->path == "agent";
   if (!is_agent_process) warn_of_sources(tree, warnings, console);
-  const ExitCode code = act(tree, parsed, given, console);
+  const ExitCode code = act(tree, parsed, given, shape, console);
   if (stop_signal() != SIGPIPE) console.finish();  // else the work has ended for want of a reader
   return code;
 }

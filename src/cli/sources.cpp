@@ -317,11 +317,6 @@ void check_required(const Command& command) {
   }
 }
 
-std::string plain_origin(const config::Option& option) {
-  const std::string tail = ": " + option.name();
-  return option.origin.ends_with(tail) ? option.origin.substr(0, option.origin.size() - tail.size()) : option.origin;
-}
-
 }  // namespace
 
 std::vector<std::string> resolve_globals(CommandTree& tree, const Command* command) {
@@ -338,20 +333,26 @@ std::vector<std::string> resolve_globals(CommandTree& tree, const Command* comma
   return warnings;
 }
 
-// The weaker of two names of one setting counts as not given. Of two that are as strong, the second one decides.
-static void let_stronger_name_decide(config::OptionSet& set, config::Option& option,
-                                     const std::vector<ConfigFile>& files, const std::string& section) {
-  if (option.same_as.empty()) return;
-  config::Option* const first = set.find(option.same_as);
-  DTRAIN_CHECK(first, "a second name stands for an option of the set");
-  if (option.source == config::Source::fallback && first->source == option.source) return;
-  if (option.source >= first->source) {
-    first->origin = option.origin;
+// Reads a second name of an option. The weaker of the two counts as not given; as strong ones must say the same.
+// Variables may not: those of a cluster are there without the user's doing, and the second name decides.
+static void apply_second_name(config::Option& option, config::Option& first, const std::vector<ConfigFile>& files,
+                              const std::string& section) {
+  const std::string before = first.show();
+  apply_sources(option, files, section);
+  if (option.source == config::Source::fallback && first.source == option.source) return;
+  const bool may_differ = option.source != first.source || option.source == config::Source::environment;
+  if (!may_differ && first.show() != before) {
+    throw UsageError(fmt::format("{} and {}: two names of one setting, with other values", config::with_origin(first),
+                                 config::with_origin(option)),
+                     "leave one of them out");
+  }
+  if (option.source >= first.source) {
+    first.origin = option.origin;
     return;
   }
-  apply_sources(*first, files, section);
+  apply_sources(first, files, section);
   option.source = config::Source::fallback;
-  option.origin = first->origin;
+  option.origin = first.origin;
 }
 
 void resolve(const CommandTree& tree, Command& command) {
@@ -361,38 +362,14 @@ void resolve(const CommandTree& tree, Command& command) {
   for (const std::string& chooser : set.preset_choosers()) apply_sources(*set.find(chooser), files, section);
   set.apply_preset();
   for (config::Option& option : set.options()) {
-    apply_sources(option, files, section);
-    let_stronger_name_decide(set, option, files, section);
+    if (option.same_as.empty()) {
+      apply_sources(option, files, section);
+    } else {
+      apply_second_name(option, *set.find(option.same_as), files, section);
+    }
   }
   set.settle();
   if (!tree.show_config) check_required(command);
-}
-
-// The words of the help where no source gave a value, and the field holds none that a user could choose.
-std::string value_in_force(const config::Option& option) {
-  const std::string value = option.show();
-  const bool has_own = option.source != config::Source::fallback || !(option.found_later || value.empty());
-  return has_own || option.required ? value : option.described_default();
-}
-
-void show_config(const CommandTree& tree, const Command& command, Reporter& reporter) {
-  Json values = Json::array();
-  for (const config::OptionSet* set : {&command.options, &tree.global_options}) {
-    for (const config::Option& option : set->options()) {
-      if (option.flag_only && option.source == config::Source::fallback) continue;
-      const std::string value = value_in_force(option);
-      const std::string origin =
-          option.required && option.source == config::Source::fallback ? "required, not given" : plain_origin(option);
-      values.push_back(Json::object({{"name", option.name()},
-                                     {"value", value},
-                                     {"origin", origin},
-                                     {"env", option.flag_only ? Json() : Json(option.variable())}}));
-      if (!reporter.json()) reporter.answer(fmt::format("{} = {}  ({})", option.name(), value, origin));
-    }
-  }
-  if (reporter.json()) {
-    reporter.answer_json(Json::object({{"schema", "dtrain.config/1"}, {"command", command.path}, {"values", values}}));
-  }
 }
 
 }  // namespace dtrain::cli

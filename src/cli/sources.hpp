@@ -14,7 +14,4 @@ std::vector<std::string> resolve_globals(CommandTree& tree, const Command* comma
 // Sets the command's options, after resolve_globals(). Throws UsageError that names the flag, variable or file:line.
 void resolve(const CommandTree& tree, Command& command);
 
-// What --show-config prints: one line an option, or a document (schema dtrain.config/1).
-void show_config(const CommandTree& tree, const Command& command, Reporter& reporter);
-
 }  // namespace dtrain::cli

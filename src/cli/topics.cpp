@@ -280,7 +280,7 @@ std::vector<std::string> topic_names() {
 std::string exit_codes_topic() {
   std::string text;
   for (const ExitCodeMeaning& row : exit_code_table()) text += fmt::format("  {:>3}  {}\n", row.code, row.meaning);
-  return text;
+  return text + fmt::format("  {:>3}  {}\n", "any", kCodeOfLaunch);
 }
 
 std::optional<std::string> topic_text(const CommandTree& tree, std::string_view name) {

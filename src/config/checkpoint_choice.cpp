@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <limits>
 #include <set>
 
 #include <dtrain/base/error.hpp>
@@ -85,11 +87,30 @@ std::optional<Path> manifest_of_file(const Path& file) {
   return ending == ".params" && train::is_checkpoint_file(manifest) ? std::optional(manifest) : std::nullopt;
 }
 
+// What "m/r8-0004.params" names beside m/r8-symbol.json, in MXNet's format.
+struct MxnetFile {
+  Path prefix;
+  std::uint32_t epoch = 0;
+};
+
+std::optional<MxnetFile> mxnet_file(const Path& file) {
+  if (file.extension() != ".params" || data::is_remote(file)) return std::nullopt;
+  const std::string stem = Path(file).replace_extension().string();
+  const auto dash = stem.rfind('-');
+  const auto epoch = dash == stem.npos ? std::nullopt : parse_integer(std::string_view(stem).substr(dash + 1));
+  if (!epoch || *epoch < 0 || *epoch > std::numeric_limits<std::uint32_t>::max()) return std::nullopt;
+  const MxnetFile found{.prefix = stem.substr(0, dash), .epoch = static_cast<std::uint32_t>(*epoch)};
+  const bool is_its_name = fmt::format("{}-{:04}", found.prefix.string(), found.epoch) == stem;
+  const bool is_there =
+      is_its_name && train::newest_mxnet_epoch(found.prefix) && train::mxnet_is_there(found.prefix, found.epoch);
+  return is_there ? std::optional(found) : std::nullopt;
+}
+
 // Of one checkpoint there is no epoch to choose.
 void refuse_epoch_of_file(const Path& choice) {
   if (data::is_remote(choice) || !train::list_checkpoints(choice).empty() || train::newest_mxnet_epoch(choice)) return;
   const auto manifest = manifest_of_file(choice);
-  if (!(manifest && train::is_checkpoint_file(*manifest)) && !manifest_of_name(choice)) return;
+  if (!(manifest && train::is_checkpoint_file(*manifest)) && !manifest_of_name(choice) && !mxnet_file(choice)) return;
   throw SettingError("load-epoch", choice.string() + " is a file of one checkpoint", "leave it out");
 }
 
@@ -178,6 +199,7 @@ train::Checkpoint load(const CheckpointChoice& choice, std::optional<nn::Shape> 
   const Path ending = choice.prefix.extension();
   if (ending == ".safetensors" && is_bare(choice.prefix)) refuse_bare(choice.prefix);
   if (const auto manifest = manifest_of_file(choice.prefix)) return train::load_checkpoint_file(*manifest);
+  if (const auto file = mxnet_file(choice.prefix)) return train::load_checkpoint(file->prefix, file->epoch, image);
   if (ending == ".onnx") return train::import_onnx(choice.prefix);
   return load_newest(choice.prefix, image);
 }

@@ -159,7 +159,7 @@ int ranks_per_host(const std::string& text, const RankSource& source) {
 
 // What no machine decides.
 LaunchOptions settled_anywhere(LaunchOptions options, const OptionSet& set) {
-  apply_torchrun(options, set);
+  apply_torchrun(options);
   check_hosts(options.job, set);
   signal_of("--stop-signal", options.stop_signal);
   if (!options.save_signal.empty()) signal_of("--save-signal", options.save_signal);
@@ -179,8 +179,7 @@ void bind(OptionSet& set, LaunchOptions& options) {
 
 LaunchOptions settled(LaunchOptions options, const OptionSet& set) {
   options = settled_anywhere(std::move(options), set);
-  options.job_folder_is_open =
-      !set.chosen("job-dir") && !options.torchrun.log_dir && !options.job.is_on_other_machines();
+  options.job_folder_is_open = !set.chosen("job-dir") && !options.job.is_on_other_machines();
   JobOptions& job = options.job;
   job.slots = options.ranks_per_host.empty() ? 0 : ranks_per_host(options.ranks_per_host, ranks_of_this_machine());
   job.boundary = elastic::Boundary::step;  // these ranks know no epoch
@@ -210,7 +209,6 @@ external::Program program_of(const LaunchOptions& options) {
           .environment = options.job.environment,
           .worker_environment = options.worker_environment,
           .server_environment = options.server_environment,
-          .elastic = options.job.elastic,
           .stop_signal = stop_signal,
           .interrupt_signal = options.chose_stop_signal ? stop_signal : SIGINT,
           .save_signal = options.save_signal.empty() ? 0 : signal_of("--save-signal", options.save_signal),

@@ -44,6 +44,26 @@ std::string Option::shown_range() const {
   return is_count ? "" : in_words(range);
 }
 
+std::string plain_origin(const Option& option) {
+  const std::string tail = ": " + option.name();
+  return option.origin.ends_with(tail) ? option.origin.substr(0, option.origin.size() - tail.size()) : option.origin;
+}
+
+std::string with_origin(const Option& option) {
+  if (option.source == Source::flag) return option.shown_name();
+  const std::string value = option.is_switch() ? std::string() : " " + option.show();
+  return fmt::format("{}{} ({})", option.shown_name(), value, plain_origin(option));
+}
+
+bool first_decides(const Option& first, const Option& second, std::string_view why) {
+  if (first.source != second.source) return first.source > second.source;
+  throw UsageError(fmt::format("{} and {}: {}", with_origin(first), with_origin(second), why), "give one of them");
+}
+
+bool first_decides(const OptionSet& set, std::string_view first, std::string_view second, std::string_view why) {
+  return first_decides(*set.find(first), *set.find(second), why);
+}
+
 OptionSet& OptionSet::group(std::string title) {
   group_ = std::move(title);
   return *this;

@@ -31,6 +31,8 @@ struct Refusal {
   std::string text, reason, hint;
 };
 
+class OptionSet;
+
 struct Option {
   std::string flags;  // "--lr" or "-n,--num-workers"; without a dash it is a positional: "PREFIX"
   std::string value;  // what help calls the value; empty: a switch
@@ -82,6 +84,16 @@ struct Option {
   // "between 0 and 1", for documents; empty where it says no more than that a count is one.
   std::string shown_range() const;
 };
+
+// Where the value came from, without the key of a file: "dtrain.toml:3".
+std::string plain_origin(const Option& option);
+// Name of the option; where no flag gave it, also value and origin: "--encoding png (dtrain.toml:2)".
+std::string with_origin(const Option& option);
+
+// Of two options that contradict each other, the one from the stronger source decides. Throws UsageError, which says
+// `why` they do, where both are as strong.
+bool first_decides(const Option& first, const Option& second, std::string_view why);
+bool first_decides(const OptionSet& set, std::string_view first, std::string_view second, std::string_view why);
 
 using Range = ValueRange;
 using dtrain::at_least;

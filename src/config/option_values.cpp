@@ -57,7 +57,9 @@ bool true_or_false(std::string text) {
 
 std::string one_of(const std::string& text, std::span<const std::string> choices) {
   if (std::find(choices.begin(), choices.end(), text) != choices.end()) return text;
-  const auto near = nearest_name(text, choices);
+  constexpr std::size_t kShortest = 3;  // another word is like every shorter one
+  const bool is_word = text.size() >= kShortest && !parse_number(text);
+  const auto near = is_word ? nearest_name(text, choices) : std::nullopt;
   throw UsageError(fmt::format("must be one of {}, not '{}'", join(choices, ", "), text),
                    near ? fmt::format("did you mean '{}'?", *near) : "");
 }

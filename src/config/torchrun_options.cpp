@@ -63,15 +63,33 @@ void apply_streams(LaunchOptions& options) {
   options.hides_stderr = (options.quiet_ranks || hidden.error) && !shown.error;
 }
 
-void apply_nodes(LaunchOptions& options, const OptionSet& set) {
-  const std::string& nodes = *options.torchrun.nodes;
+void check_nodes(const std::string& nodes) {
   const auto number = parse_integer(nodes);
-  if (!number || *number < 1 || *number > 100'000) {
-    throw UsageError(fmt::format("--nnodes {}: must be a number of hosts", nodes),
-                     "for a range use --elastic with --min-workers and --max-workers");
+  if (number && *number >= 1 && *number <= 100'000) return;
+  throw UsageError(fmt::format("--nnodes {}: must be a number of hosts", nodes),
+                   "for a range use --elastic with --min-workers and --max-workers");
+}
+
+// A flag that has the meaning of `own` replaces what a weaker source says of that.
+void let_flag_decide(const Option& flag, Option& own) {
+  own.set(flag.show());
+  own.given = flag.show();
+  own.source = flag.source;
+  own.origin = flag.shown_name();
+}
+
+// --job-dir beside --log-dir gives the folder, so --log-dir replaces only what comes from a weaker source.
+void apply_names(OptionSet& set) {
+  Option &nodes = *set.find("nnodes"), &workers = *set.find("num-workers");
+  if (set.chosen("nnodes")) {
+    check_nodes(nodes.show());
+    if (workers.source == nodes.source) throw UsageError("--nnodes and --num-workers are the same", "give one of them");
+    let_flag_decide(nodes, workers);
+    nodes.source = Source::fallback;
+    nodes.given.reset();
   }
-  if (set.chosen("num-workers")) throw UsageError("--nnodes and --num-workers are the same", "give one of them");
-  options.job.hosts = static_cast<int>(*number);
+  const Option& log_dir = *set.find("log-dir");
+  if (Option& job_dir = *set.find("job-dir"); log_dir.source > job_dir.source) let_flag_decide(log_dir, job_dir);
 }
 
 }  // namespace
@@ -81,6 +99,7 @@ void bind_torchrun(OptionSet& set, LaunchOptions& options) {
   set.group("Names of torchrun");
   set.add("--nproc-per-node", options.ranks_per_host, "K|auto|gpu|cpu", "the same as --nproc-per-host").flag_only =
       true;
+  set.find("nproc-per-node")->same_as = "nproc-per-host";
   set.add("--nnodes", torchrun.nodes, "N", "the same as --num-workers").flag_only = true;
   set.add("--standalone", torchrun.standalone, "run on this machine only, as without -H").flag_only = true;
   set.add("-m,--module", torchrun.module, "MODULE",
@@ -104,16 +123,15 @@ void bind_torchrun(OptionSet& set, LaunchOptions& options) {
                  check_endpoint, [] { return std::string(); })
       .flag_only = true;
   refuse_options(set, kRefused);
+  set.after_sources(apply_names);
 }
 
-void apply_torchrun(LaunchOptions& options, const OptionSet& set) {
+void apply_torchrun(LaunchOptions& options) {
   const TorchrunOptions& torchrun = options.torchrun;
   if (torchrun.standalone && options.job.is_on_other_machines()) {
     throw UsageError("--standalone: this job runs on other machines", "leave out --standalone, or -H and --launcher");
   }
-  if (torchrun.nodes) apply_nodes(options, set);
   apply_streams(options);
-  if (torchrun.log_dir && !set.chosen("job-dir")) options.job.folder = *torchrun.log_dir;
   if (!torchrun.run_id.empty()) options.worker_environment.push_back("TORCHELASTIC_RUN_ID=" + torchrun.run_id);
   if (!torchrun.role.empty()) options.worker_environment.push_back("ROLE_NAME=" + torchrun.role);
   if (!torchrun.module.empty()) {

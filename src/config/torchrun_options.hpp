@@ -19,10 +19,11 @@ struct TorchrunOptions {
   bool standalone = false, no_python = false;
 };
 
-// The fields of `options` must outlive the set.
+// The fields of `options` must outlive the set. --nnodes and --log-dir replace, once all options have their values,
+// what weaker sources say of --num-workers and --job-dir.
 void bind_torchrun(OptionSet& set, LaunchOptions& options);
 
-// Moves what they say to dtrain's own options. Throws UsageError for what dtrain does not do.
-void apply_torchrun(LaunchOptions& options, const OptionSet& set);
+// Moves what the others say to dtrain's own options. Throws UsageError for what dtrain does not do.
+void apply_torchrun(LaunchOptions& options);
 
 }  // namespace dtrain::config

@@ -35,15 +35,24 @@ std::string read_quietly(const Path& path) {
 }
 
 struct ProcessSockets {
-  bool seen = false;  // this user may look
+  std::error_code unseen;
   std::set<std::uint64_t> inodes;
 };
+
+// proc(5): "77 (the name) Z 1 ...".
+bool is_running(pid_t process) {
+  const std::string stat = read_quietly(fmt::format("/proc/{}/stat", process));
+  const auto close = stat.rfind(')');
+  if (close == stat.npos || close + 2 >= stat.size()) return false;
+  const char state = stat[close + 2];
+  return state != 'Z' && state != 'X';
+}
 
 ProcessSockets sockets_of(pid_t process) {
   ProcessSockets sockets;
   std::error_code error;
   std::filesystem::directory_iterator entry(fmt::format("/proc/{}/fd", process), error), end;
-  sockets.seen = !error;
+  sockets.unseen = error;
   for (; !error && entry != end; entry.increment(error)) {
     std::error_code gone;
     const std::string target = std::filesystem::read_symlink(entry->path(), gone).string();
@@ -112,7 +121,10 @@ std::vector<std::string> names_of_near(pid_t process, const ProcessSockets& own)
 
 void add_ports_of(pid_t process, SecurityFacts& facts) {
   const ProcessSockets own = sockets_of(process);
-  if (!own.seen) return facts.unseen.push_back(process);
+  if (own.unseen) {
+    if (is_running(process)) facts.unseen.push_back(process);
+    return;
+  }
   std::vector<std::string> words = split(read_quietly(fmt::format("/proc/{}/cmdline", process)), '\0');
   const PortFacts who{.process = process,
                       .role = process == facts.coordinator.pid ? "coordinator" : role_of(words),

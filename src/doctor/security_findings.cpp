@@ -115,8 +115,9 @@ std::vector<Finding> judge_ports(const SecurityFacts& facts) {
   std::vector<Finding> found;
   for (const PortFacts& port : facts.ports) found.push_back(judge_port(port));
   for (const pid_t process : facts.unseen) {
-    found.push_back({Level::warning, "port", fmt::format("process {} belongs to another user", process),
-                     "its ports cannot be seen", "repeat this as root"});
+    found.push_back({Level::warning, "port", fmt::format("the ports of process {} cannot be seen", process),
+                     "it belongs to another user, or this container may not look",
+                     "repeat this as root of the machine"});
   }
   const job::CoordinatorFile& coordinator = facts.coordinator;
   const job::JobFolder folder{facts.folder};

@@ -39,9 +39,10 @@ std::string reason_of_end(const StepColumns& steps, std::span<const Json> events
 
 class EventReader {
  public:
-  EventReader(RunCurves& curves) : curves_(curves) {}
+  EventReader(RunCurves& curves, const TrainingClock& clock) : curves_(curves), clock_(clock) {}
 
-  void take(const Json& event, double at) {
+  void take(const Json& event, double time) {
+    const double at = clock_.at(time);
     const std::optional<EventKind> kind = event_kind(event);
     if (kind == EventKind::evaluation) {
       const Json* epoch = event.find("epoch");  // that was trained last, from 0
@@ -60,12 +61,18 @@ class EventReader {
       commit(event, at);
     } else if (kind == EventKind::generation) {
       const Json* const pause = event.find("pause_seconds");
-      if (pause && pause->is_number() && pause->as_number() > kLongPause)
-        curves_.pauses.push_back({at - pause->as_number(), at});
+      if (pause && pause->is_number()) add_pause(time - pause->as_number(), time);
     }
   }
 
  private:
+  // By the machine's clock. The part before the start that the pause belongs to is no time of training, and neither is
+  // the part behind the last line of a start.
+  void add_pause(double from, double to) {
+    const Pause pause{.from = std::max(clock_.at(from), clock_.begin_of_start(to)), .to = clock_.at(to)};
+    if (pause.to - pause.from > kLongPause) curves_.pauses.push_back(pause);
+  }
+
   // A detector's evaluation has no loss, and what is not finite is written as null.
   static void add_number(const Json& event, const char* key, double at, double epochs,
                          std::vector<CurvePoint>& points) {
@@ -105,6 +112,7 @@ class EventReader {
   }
 
   RunCurves& curves_;
+  const TrainingClock& clock_;
   std::vector<std::string> members_;
   std::map<std::string, bool> lost_;  // since the last change
   bool began_ = false;
@@ -115,7 +123,8 @@ class EventReader {
 bool has_diverged(const StepColumns& steps, std::string_view reason) {
   const StepColumn* const loss = steps.find("loss");
   if (loss && !loss->values.empty() && !std::isfinite(loss->values.back())) return true;
-  // The words of every train::Diverged, which src/train/loop/generation.cpp puts together; jobs say the host before it.
+  // The words of every train::Diverged, which src/train/loop puts together in generation.cpp and trainer.cpp; jobs say
+  // the host before it.
   return reason.find(" is not finite at epoch ") != reason.npos;
 }
 
@@ -127,10 +136,10 @@ RunCurves curves_of(const StepColumns& steps, std::span<const Json> events) {
   curves.diverged = has_diverged(steps, reason_of_end(steps, events));
   curves.epochs = steps.most_epochs();
   const TrainingClock& clock = steps.clock();
-  EventReader reader(curves);
+  EventReader reader(curves, clock);
   for (const Json& event : events) {
     const auto time = parse_time(event.find_text("time"));
-    if (time && clock.began_by(*time)) reader.take(event, clock.at(*time));
+    if (time && clock.began_by(*time)) reader.take(event, *time);
   }
   if (curves.crews.empty()) curves.crews.push_back({0, 1});  // a training in one process
   for (const double at : clock.resumed()) curves.changes.push_back({at, MembershipChange::Kind::resumed, ""});

@@ -87,13 +87,23 @@ void TrainingClock::passes(double time) {
   stretches_.back().end = std::max(stretches_.back().end, time);
 }
 
-double TrainingClock::at(double time) const {
-  if (stretches_.empty()) return 0;
+const TrainingClock::Stretch* TrainingClock::stretch_of(double time) const {
+  if (stretches_.empty()) return nullptr;
   const Stretch* in = &stretches_[0];
   for (const Stretch& stretch : stretches_) {
     if (stretch.begin <= time) in = &stretch;
   }
-  return in->before + std::clamp(time, in->begin, in->end) - in->begin;
+  return in;
+}
+
+double TrainingClock::at(double time) const {
+  const Stretch* const in = stretch_of(time);
+  return in ? in->before + std::clamp(time, in->begin, in->end) - in->begin : 0;
+}
+
+double TrainingClock::begin_of_start(double time) const {
+  const Stretch* const in = stretch_of(time);
+  return in ? in->before : 0;
 }
 
 std::vector<double> TrainingClock::resumed() const {

@@ -28,6 +28,8 @@ class TrainingClock {
   double now() const { return stretches_.empty() ? 0 : at(stretches_.back().end); }
   bool began_by(double time) const { return !stretches_.empty() && time >= stretches_[0].begin; }
   double at(double time) const;  // 0 before the first begin
+  // Seconds of training until the last begin before this time.
+  double begin_of_start(double time) const;
   std::vector<double> resumed() const;
   std::size_t begins() const { return stretches_.size(); }  // so many times
   // As it was when it had begun so many times and said `now`.
@@ -38,6 +40,8 @@ class TrainingClock {
     double begin, end;
     double before;  // seconds of training until it began
   };
+  const Stretch* stretch_of(double time) const;  // nullptr: there is none
+
   std::vector<Stretch> stretches_;
 };
 

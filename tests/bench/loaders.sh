@@ -1,32 +1,43 @@
 #!/usr/bin/env bash
 # dtrain beside its peers on photographs, in turn on this machine: decoding and augmenting (torchvision, MXNet's
 # ImageRecordIter), packing (MXNet's im2rec.py), small raw records, and reading in order (dd).
-# Usage: tests/bench/loaders.sh FOLDER_OF_CLASS_FOLDERS [--alternations N] [--seconds S] [PART...]
-# Parts: photos pack raw read. Makes its own virtual environments under build/peers (PyPI, the first time).
+# Usage: tests/bench/loaders.sh [FOLDER_OF_CLASS_FOLDERS] [--alternations N] [--seconds S] [PART...]
+# Parts: photos pack (of the folder), raw read (without one); all that can run is the default. photos and pack make
+# their own virtual environments under build/peers (PyPI, the first time).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../.."
 
-usage() { sed -n '4,5s/^# //p' "$0" >&2; exit 2; }
-[ $# -gt 0 ] || usage
-source=$1 alternations=5 seconds=8 parts=()
-shift
+usage() { sed -n '4,6s/^# //p' "$0" >&2; exit 2; }
+source='' alternations=5 seconds=8 parts=()
 while [ $# -gt 0 ]; do
   case $1 in
     --alternations) alternations=$2; shift 2 ;;
     --seconds) seconds=$2; shift 2 ;;
     photos | pack | raw | read) parts+=("$1"); shift ;;
-    *) usage ;;
+    -*) usage ;;
+    *)
+      if [ -n "$source" ] || [ ! -d "$1" ]; then usage; fi
+      source=$1
+      shift
+      ;;
   esac
 done
-[ ${#parts[@]} -gt 0 ] || parts=(photos pack raw read)
+if [ ${#parts[@]} -eq 0 ]; then
+  parts=(raw read)
+  [ -z "$source" ] || parts=(photos pack raw read)
+fi
+wants_photographs() { [[ " ${parts[*]} " =~ \ (photos|pack)\  ]]; }
+if wants_photographs && [ -z "$source" ]; then usage; fi
 
 readonly dtrain=${DTRAIN:-build/release/dtrain} bench=build/release/tests/dtrain_loader_bench
 cmake --preset release >&2 && cmake --build build/release --target dtrain dtrain_loader_bench >&2
 
-# shellcheck source=tests/bench/peers.sh
-source tests/bench/peers.sh
-make_peer torchvision torch torchvision numpy
-make_peer mxnet mxnet==1.9.1 numpy==1.23.5 'opencv-python-headless<4.9'
+if wants_photographs; then
+  # shellcheck source=tests/bench/peers.sh
+  source tests/bench/peers.sh
+  make_peer torchvision torch torchvision numpy
+  make_peer mxnet mxnet==1.9.1 numpy==1.23.5 'opencv-python-headless<4.9'
+fi
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT

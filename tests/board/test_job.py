@@ -124,7 +124,7 @@ def test_actions_need_leave_and_are_recorded(world: BoardWorld):
     drained = eventually(lambda: [one for one in job.events() if one["event"] == "drain"], "the drain is recorded")
     assert drained[0]["host"] == "w2" and "board" in drained[0]["reason"], drained
     job.wait_members("w1")
-    screen.click("Close", "dialog button")
+    screen.click("Close", "dialog button").wait("[aria-label^='Hosts that do not train']", f"dtrain hosts add w2 --job-dir {job.folder}")
 
     def confirm(question: str, answer: str = "Yes") -> None:
         screen.wait("dialog", question).click(answer, "dialog button")

@@ -21,6 +21,12 @@ check "a simulation has changes of membership" json out '[c["ranks"] for c in d[
 check "a join takes the time of the state" json out '0.8 < d["changes"][0]["join"]["state_seconds"] < d["changes"][0]["join"]["pause_seconds"] < 1'
 check "a worker that hangs is noticed late, one that ends at once" json out 'd["changes"][0]["killed"]["noticed_seconds"] < 0.1 and d["changes"][0]["silent"]["noticed_seconds"] > 2.9'
 check "and a lost coordinator is replaced" json out 'd["changes"][0]["takeover"]["noticed_seconds"] > 2.9 and d["changes"][0]["takeover"]["pause_seconds"] > 0'
+run bench allreduce --link 1gbit,100us --simulate 4 --megabytes 0.1 --newcomers 2 --plain-data --by-tcp --rounds 3
+check "a simulation goes on beside options without effect" exits 0
+check "and names them" same "$(grep -o -e '--.* has no effect .*' err)" "--newcomers has no effect without --changes
+--plain-data has no effect without --ranks
+--rounds has no effect without --ranks
+--by-tcp has no effect with --simulate"
 run bench allreduce --link 1gbit,100us --simulate 4 --megabytes 0.1
 check "only where they are asked for" bash -c '! grep -q "changes of membership" out'
 
@@ -50,6 +56,9 @@ while IFS='|' read -r options message; do
 done <<'OPTIONS'
 --changes|--changes is of a simulation: give --simulate too
 --newcomers 3|--newcomers is of a simulation: give --simulate too
+--megabytes 0.000001|--megabytes: 1e-06 is less than a float
+--simulate 4 --link 1gbit,1ms --megabytes 0.000001|--megabytes: 1e-06 is less than a float
+--ranks= --mesh-ranks 0|--ranks and --mesh-ranks: there is nothing to measure
 --gradient-compression 4bit|must be none, 2bit[:THRESHOLD], topk:SHARE or powersgd[:RANK], not '4bit'
 --simulate 4 --link 1gbit,1ms --bfloat16 --gradient-compression 2bit|--bfloat16 and --gradient-compression: gradients are compressed from float32
 OPTIONS

@@ -179,7 +179,10 @@ check "are told from those of a full disk" says "no checkpoint has been saved ye
 run train "${training[@]}" --lr 3.4e38 --rgb-std 1 --num-examples 50 --num-epochs 1
 diverges "also where nothing is saved" "a weight is not finite at epoch 0"
 run train "${training[@]}" --lr 1e38 --num-examples 50 --num-epochs 1
-check "a validation loss that is not finite is named" says "the validation loss is not finite"
+diverges "a validation loss at the end that is not finite" "the validation loss is not finite at epoch 0, with which the run ends"
+check "the way out is named with its flag" says "begin again with a smaller --lr"
+run train "${training[@]}" --lr 1e38 --num-examples 50 --num-epochs 1 --json
+check "the result has the exit code" json out '[each["exit_code"] for each in lines if each.get("event") == "result"] == [93]'
 
 run train "${training[@]}" --model-prefix m/full
 good=$(sha256sum m/full-0001.safetensors)

@@ -40,6 +40,17 @@ check "what a run refuses, a dry run refuses" exits 1
 run train "${training[@]}" --dry-run -n 2 --launcher local
 check "a job has no dry run" exits 2
 check "the hint names all that makes several workers" says "leave -n, -H and --elastic out, and name at most one GPU with --gpus"
+echo 127.0.0.1 >workers
+for question in --dry-run "--test-io 1"; do
+  # shellcheck disable=SC2086  # two words
+  DEEPLEARNING_WORKERS_PATH=workers DEEPLEARNING_WORKERS_COUNT=2 DEEPLEARNING_WORKER_GPU_COUNT=0 \
+    run train "${training[@]}" $question
+  check "the variables of a node make no job of $question" exits 0
+  check "which says so" says "for which DEEPLEARNING_WORKERS_COUNT, DEEPLEARNING_WORKERS_PATH have no effect"
+  # shellcheck disable=SC2086
+  DEEPLEARNING_WORKERS_PATH=workers run train "${training[@]}" $question -n 2
+  check "hosts that the user asks for do, with $question" exits 2
+done
 run train "${training[@]}" --dry-run --test-io 1
 check "one question at a time" exits 2
 

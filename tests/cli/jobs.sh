@@ -88,6 +88,9 @@ for wrong in "" "--stop-signal FOO -- true" "--redirects 7 -- true" "--nproc-per
   run_without_programs "${kube_launch[@]}" $wrong
   check "no manifest is made of launch ${wrong:-without a command}" exits 2
 done
+run_without_programs "${kube[@]}" --kube-image i --kube-print --kube-name cats --kube-namespace pets --env TOKEN=x
+check "the secret of a printed job is to be made in its namespace" says \
+  "kubectl create secret generic cats-env -n pets --from-env-file=FILE"
 run_without_programs "${kube[@]}" --kube-image i --kube-print --detach --priority 5
 refused "a priority in pods" "--priority: not supported by --launcher kubernetes, which has a queue of its own"
 run_without_programs "${kube[@]}" --kube-image i --kube-print --job-dir /efs/x
@@ -209,6 +212,9 @@ run jobs run --job-queue new --until-empty
 check "a queue that is there is not new" says_not "is a new, empty queue"
 run jobs list --job-queue new/
 check "a slash behind the name of a queue changes nothing" exits 0
+mkdir no-queue
+run jobs list --job-queue no-queue
+refused "a folder that is no queue" "--job-queue $PWD/no-queue: is no queue: it holds no job, and none of a queue's files"
 run jobs show 9 --job-queue new
 refused "a job that the queue does not have" "there is no job 9 in the queue $PWD/new"
 check "and the list of its jobs is named with the queue" says "\`dtrain jobs list --job-queue $PWD/new\` shows the jobs"

@@ -86,6 +86,11 @@ check "export says how MXNet's files are read" says "--resize 26"
 run eval m/theirs --data-val d/shapes_val.rec "${options[@]}"
 check "eval takes these options" exits 0
 check "and computes the same" cmp -s out of_checkpoint
+params=$(echo m/theirs-*.params)
+run eval "$params" --data-val d/shapes_val.rec "${options[@]}"
+check "the .params beside its symbol names the same" cmp -s out of_checkpoint
+run eval "$params" --load-epoch 1 --data-val d/shapes_val.rec
+check "and has no epoch to choose" says "--load-epoch: $params is a file of one checkpoint"
 
 run help mxnet
 check "a topic lists what is refused" answers "--save-period EPOCHS"

@@ -54,8 +54,13 @@ rm dtrain.toml
 setting() { "$DTRAIN" train --show-config "${@:2}" | sed -n "s/^$1 = //p"; }
 check "a flag beats MXNet's name for it in a variable" \
   same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=False setting elastic --elastic)" "true  (--elastic)"
-check "which takes the flag's value" \
-  same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=False setting elastic-training-enabled --elastic)" "True  (--elastic)"
+check "which is not shown then" \
+  same "$(DTRAIN_ELASTIC_TRAINING_ENABLED=False setting elastic-training-enabled --elastic)" ""
+run train --gradient-compression powersgd --gc-type none
+check "two names of one setting with other values are refused" exits 2
+check "both are named" says "--gradient-compression and --gc-type: two names of one setting, with other values"
+run train --gradient-compression 2bit:0.25 --gc-type 2bit --show-config
+check "names that say the same are taken" answers "gradient-compression = 2bit:0.25"
 check "MXNet's name as a flag beats a variable" \
   same "$(DTRAIN_ELASTIC=1 setting elastic --elastic-training-enabled False)" "false  (--elastic-training-enabled)"
 check "alone it counts" \
@@ -322,4 +327,24 @@ unset DTRAIN_HEAD DTRAIN_NODE DTRAIN_JOBS DTRAIN_HEAL DTRAIN_GUARD
 run agent --show-config
 check "no variable or file says what an agent is" bash -c '! grep -E "^(head|node|jobs|heal|guard) = " out'
 
+bench() { "$DTRAIN" data bench d/a.rec --show-config "${@:2}" | sed -n "s/^$1 = //p"; }
+check "a flag beats the short name of a variable" same "$(DTRAIN_THREADS=1 bench data-nthreads --data-nthreads 2)" "2  (--data-nthreads)"
+check "a short name beats a variable" same "$(DTRAIN_DATA_NTHREADS=1 bench threads --threads 2)" "2  (--threads)"
+check "FILES beat a variable" same "$(DTRAIN_DATA_TRAIN=d/b.rec bench FILES)" "d/a.rec  (FILES)"
+launching() { "$DTRAIN" launch --show-config "${@:2}" -- true | sed -n "s/^$1 = //p"; }
+check "--nnodes beats a variable" same "$(DEEPLEARNING_WORKERS_COUNT=3 launching num-workers --nnodes 2)" "2  (--nnodes)"
+printf '[launch]\nnum-workers = 3\njob-dir = "j"\n' >dtrain.toml
+check "and a file" same "$(launching num-workers --nnodes 2)" "2  (--nnodes)"
+check "--log-dir beats a file" same "$(launching job-dir --log-dir l)" "l  (--log-dir)"
+rm dtrain.toml
+check "and a variable" same "$(EFS_MOUNT=$PWD launching job-dir --log-dir l)" "l  (--log-dir)"
+check "--job-dir beats it" same "$(launching job-dir --log-dir l --job-dir j)" "j  (--job-dir)"
+printf '[data.prepare]\nencoding = "png"\n' >dtrain.toml
+run data prepare shapes --train-count 8 --val-count 8 --out raw --raw
+check "--raw beats the encoding of a file" exits 0
+printf '[data.prepare]\nencoding = "png"\nraw = true\n' >dtrain.toml
+run data prepare shapes --train-count 8 --val-count 8 --out both
+check "two of one file are refused" exits 2
+check "with their places" says "--raw (dtrain.toml:3) and --encoding png (dtrain.toml:2): both choose the encoding"
+rm dtrain.toml
 finish

@@ -250,6 +250,10 @@ check "a folder is no prefix" says 'm: no checkpoint of this prefix'
 check "those in it are named" says_line 'hint: it is a folder; name a prefix that is in it: m/p$'
 run predict m/p photos --csv --json
 check "two forms at once are refused" exits 2
+DTRAIN_CSV=1 run predict m/p photos --json
+check "--json beats the form of a variable" json out 'd["schema"] == "dtrain.predict/1"'
+DTRAIN_JSON=1 run predict m/p photos --csv
+check "and so does --csv" answers_line '^path,rank,label,class,probability$'
 run predict m/p photos --out-dir s3://bucket/x
 check "copies stay on this machine" exits 2
 for command in "eval m/p --data-val p.rec --report" "eval --results r.json --annotations a.json --report" "plot m/p --out"; do

@@ -179,7 +179,7 @@ def test_values_of_variables_are_in_a_secret(world: Cluster):
         job = cluster.job(arguments=["--env", "CATS_TOKEN=5ecret"])
         printed = world.run(*job.arguments, "--kube-print")
         assert "5ecret" not in printed.stdout + printed.stderr
-        assert "kubectl create secret generic cats-env" in printed.stderr
+        assert "kubectl create secret generic cats-env --from-env-file" in printed.stderr
         job.start().wait_members("cats-0", "cats-1").wait_steps(1)
         holders = [document["kind"] for document in cluster.kube.applied if "5ecret" in json.dumps(document)]
         assert holders == ["Secret"]

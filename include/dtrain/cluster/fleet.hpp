@@ -122,6 +122,8 @@ struct Fleet {
 
 // Reads the fleet from EC2. Blocks for a few calls. Throws whatever AwsCalls throws.
 Fleet read_fleet(net::AwsCalls& aws, const std::string& name);
+// The instances that pass these filters of DescribeInstances, also those that have ended.
+std::vector<Node> read_nodes(net::AwsCalls& aws, std::vector<net::HttpField> filters);
 // Throws UsageError: nothing of such a cluster is there.
 void require_there(const Fleet& fleet, const net::AwsCalls& aws);
 // Adds to `fleet` what `known` has and AWS does not show yet: group, launch templates, nodes.

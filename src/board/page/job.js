@@ -29,6 +29,13 @@ function standingWords(live) {
   return "The job: " + what + (reason ? ": " + reason : "") + (isNumber(left) ? "; it stops in " + duration(left) + " unless that changes" : "");
 }
 
+// The reasons and advice of `dtrain hosts list`.
+function hostReasons(hosts) {
+  const told = hosts.filter((host) => host.reason || host.next);
+  return told.length ? table("Hosts that do not train, or not now", ["Host", "State", "Reason", "What to do next"],
+    told.map((host) => [host.name, host.state, host.reason || NONE, host.next || NONE])) : null;
+}
+
 export class JobPage {
   constructor(store, ids) {
     this.store = store;
@@ -203,7 +210,8 @@ export class JobPage {
         ["Rank", "Host", "Phase", "Step", "Computes", "Waits for others", "Straggler score", ...(counted ? ["Sent", "Received"] : [])],
         workers.map(({ host, worker }) => [whole(worker.rank), host.name + (worker === (slowest && slowest.worker) && workers.length > 1 ? " (slowest)" : ""), worker.phase, duration(worker.step_seconds),
           duration(worker.compute_seconds), isNumber(worker.waiting) ? el("span", {}, meter(worker.waiting)) : NONE, short(worker.straggler), ...(counted ? [bytes(worker.sent_bytes), bytes(worker.received_bytes)] : [])])),
-      note("The straggler score is how long a rank computes, as a multiple of the median of the others."), history]);
+      note("The straggler score is how long a rank computes, as a multiple of the median of the others."),
+      hostReasons(live.hosts), history]);
     this.drawActions(live);
   }
 

@@ -67,7 +67,7 @@ void refuse_without_job(const OptionSet& set) {
     if (!set.chosen(name)) continue;
     throw UsageError(
         fmt::format("--{}: needs a job with a job folder, and this training runs in a single process", name),
-        "add -n, -H or --elastic, or leave it out");
+        "give -n 2 or more, -H or --elastic, or leave it out");
   }
 }
 

@@ -108,7 +108,7 @@ void require_ranges(const Schedule& s) {
 }
 
 void require_warmup(const Schedule& s) {
-  if (s.warmup_start && *s.warmup_start > s.base) {
+  if (s.warmup_epochs > 0 && s.warmup_start && *s.warmup_start > s.base) {
     throw SettingError("warmup-lr",
                        fmt::format("must be at most the learning rate {}, not {}", s.base, *s.warmup_start));
   }

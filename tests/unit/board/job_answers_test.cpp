@@ -24,6 +24,23 @@ bool is_complete(const Json& verdict, std::size_t epoch) {
   return verdict.at("epochs").as_array().at(epoch).at("complete").as_bool();
 }
 
+Json list_of(const Json& host, double goodput) {
+  return Json::object({{"goodput_percent", goodput}, {"hosts", Json::array({host})}});
+}
+
+TEST(LiveAnswer, HasTheAdviceOfHostsListAndNoGoodputThatWasNotMeasured) {
+  const Json host = Json::object({{"name", "h3"},
+                                  {"reason", "failed: its host key changed"},
+                                  {"forget_key", "ssh-keygen -R h3"},
+                                  {"next", "dtrain hosts remove h3"},
+                                  {"workers", Json::array()}});
+  const Json answer = live_answer(list_of(host, 0), "/jobs/a b");
+  EXPECT_EQ(answer.at("hosts").as_array().at(0).at("next").as_string(),
+            "ssh-keygen -R h3; or dtrain hosts remove h3 --job-dir '/jobs/a b'");
+  EXPECT_TRUE(answer.at("goodput_percent").is_null());
+  EXPECT_EQ(live_answer(list_of(host, 93.4), "/jobs").at("goodput_percent").as_number(), 93.4);
+}
+
 TEST(LedgerVerdict, AFileThatWasReadBeforeItsWorkerLeftTheEpochIsReadAgain) {
   int reads = 0;
   const Json verdict = ledger_verdict(

@@ -105,6 +105,20 @@ TEST(JobView, TheEndClosesEveryLane) {
   EXPECT_EQ(view.at("lanes").as_array()[0].at("spans").as_array().back().at("to").as_number(), 25);
 }
 
+TEST(JobView, ATrainingThatWasTooShortToMeasureHasNoGoodput) {
+  const auto goodput_of = [](int end, const std::string& percent) {
+    std::vector<Json> events(kEvents.begin(), kEvents.begin() + 7);  // its first step was made at 15
+    events.push_back(job_event(end, R"("event":"finish","exit_code":0)"));
+    if (!percent.empty()) events.push_back(job_event(end, R"("event":"goodput","percent":)" + percent));
+    return job_view(events, kJournal, 99).at("goodput_percent");
+  };
+  EXPECT_TRUE(goodput_of(15, "71.5").is_null());
+  EXPECT_TRUE(goodput_of(15, "").is_null());
+  for (const char* once : {"null", "0.0"}) EXPECT_TRUE(goodput_of(18, once).is_null()) << "steps were heard of once";
+  EXPECT_EQ(goodput_of(18, "71.5").as_number(), 71.5);
+  EXPECT_EQ(goodput_of(18, "").as_number(), 100);
+}
+
 TEST(JobView, WithoutAJournalTheHostsSayWhoTrains) {
   const Json view = job_view(kEvents, {}, 30);
   EXPECT_EQ(view.at("lanes").as_array().at(1).at("spans").as_array().back().at("state").as_string(), "training");

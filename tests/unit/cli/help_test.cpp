@@ -8,6 +8,7 @@
 #include "console.hpp"
 #include "docs/documents.hpp"
 #include "help.hpp"
+#include "topics.hpp"
 
 namespace dtrain::cli {
 namespace {
@@ -38,6 +39,13 @@ TEST_F(Help, FirstOptionsAreOptionsOfTheirCommand) {
       EXPECT_TRUE(command->options.find(name)) << command->path << " " << name;
     }
   }
+}
+
+TEST_F(Help, LaunchSaysThatItsRanksChooseTheExitCode) {
+  const std::string row = "any  launch: a rank failed; the code of the rank that failed first";
+  EXPECT_NE(in_full("launch").find(row), std::string::npos);
+  EXPECT_EQ(in_full("train").find(row), std::string::npos);
+  EXPECT_NE(topic_text(tree_, "exit-codes").value_or("").find(row), std::string::npos);
 }
 
 TEST_F(Help, CommandsWithManyOptionsHaveFirstOptions) {

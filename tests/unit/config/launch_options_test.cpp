@@ -33,11 +33,11 @@ struct PodOptions {
     options.job.launcher = Launcher::kubernetes;
     options.job.kubernetes.image = "dtrain:1";
   }
-  void give(const char* name, const char* text) {
+  void give(const char* name, const char* text, Source source = Source::flag) {
     Option& option = *set.find(name);
     option.set(text);
-    option.source = Source::flag;
-    option.given = text;
+    option.source = source;
+    if (source == Source::flag) option.given = text;
   }
   LaunchOptions options;
   OptionSet set;
@@ -45,10 +45,30 @@ struct PodOptions {
 
 TEST(LaunchOptionsForPods, CountTheHostsOfTorchrun) {
   PodOptions pods;
+  pods.give("num-workers", "2", Source::environment);
   pods.give("nnodes", "3");
+  pods.set.settle();
   EXPECT_EQ(settled_for_pods(pods.options, pods.set).job.hosts, 3);
-  pods.give("num-workers", "2");
-  EXPECT_THROW(settled_for_pods(pods.options, pods.set), UsageError);
+  EXPECT_EQ(pods.set.find("num-workers")->origin, "--nnodes");
+  EXPECT_FALSE(pods.set.chosen("nnodes")) << "a pod takes one of the two";
+  pods.give("nnodes", "3");
+  EXPECT_THROW(pods.set.settle(), UsageError) << "both are flags";
+  PodOptions range;
+  range.give("nnodes", "1:4");
+  EXPECT_THROW(range.set.settle(), UsageError);
+}
+
+TEST(LaunchOptions, TheLogDirOfAFlagBeatsAJobDirOfAVariable) {
+  PodOptions pods;
+  Option& job_dir = *pods.set.find("job-dir");
+  pods.give("job-dir", "theirs", Source::environment);
+  pods.give("log-dir", "mine");
+  pods.set.settle();
+  EXPECT_EQ(pods.options.job.folder, Path("mine"));
+  EXPECT_EQ(job_dir.origin, "--log-dir");
+  pods.give("job-dir", "named");
+  pods.set.settle();
+  EXPECT_EQ(pods.options.job.folder, Path("named"));
 }
 
 TEST(LaunchOptionsForPods, CountTheProcessorsAndGpusOfAPod) {

@@ -38,6 +38,21 @@ TEST(OptionValues, TheEndsOfARangeBelongToIt) {
   EXPECT_EQ(real_number("1", between(0, 1)), 1.0);
 }
 
+TEST(OptionValues, NumbersAndShortWordsAreNoMisspeltWords) {
+  const auto hint = [](const char* text) {
+    const std::vector<std::string> choices = {"1", "5", "zsh", "fish"};
+    try {
+      one_of(text, choices);
+    } catch (const UsageError& error) {
+      return error.hint();
+    }
+    return std::string("accepted");
+  };
+  EXPECT_EQ(hint("3"), "");
+  EXPECT_EQ(hint("sh"), "");
+  EXPECT_EQ(hint("fihs"), "did you mean 'fish'?");
+}
+
 TEST(OptionValues, NumbersMustBeWholeTexts) {
   EXPECT_EQ(refusal([] { whole_number<int>("12x", {}); }), "must be a whole number, not '12x'");
   EXPECT_EQ(refusal([] { real_number("nan", {}); }), "must be a number, not 'nan'");

@@ -1,12 +1,15 @@
 #include "security.hpp"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
 
 #include <dtrain/base/error.hpp>
 
 #include "common/temporary_folder.hpp"
+#include "job/spec/process_facts.hpp"
 #include "proc_net.hpp"
 
 namespace dtrain::doctor {
@@ -229,6 +232,18 @@ TEST(Security, CheckpointsAreLookedForWhereTheJobWasStarted) {
   EXPECT_EQ(finding_for(facts, weights).level, Level::note);
   write_file_atomic(job.latest(), "s3://bucket/m/a-0001.json", 0600);
   EXPECT_TRUE(read_security(job).unfound.empty());
+}
+
+// Its sockets are hidden from everyone, and gone.
+TEST(Security, AProcessThatEndedIsNotAnotherUsers) {
+  const TemporaryFolder folder;
+  const pid_t ended = ::fork();
+  if (ended == 0) ::_exit(0);
+  siginfo_t end{};
+  ASSERT_EQ(::waitid(P_PID, static_cast<id_t>(ended), &end, WEXITED | WNOWAIT), 0);
+  job::write_coordinator({folder.path()}, {.pid = ended, .host = job::host_name()});
+  EXPECT_TRUE(read_security({folder.path()}).unseen.empty());
+  ::waitpid(ended, nullptr, 0);
 }
 
 TEST(Security, AnOpenPortIsWorseWhereOthersReachIt) {

@@ -128,15 +128,24 @@ TEST(PlotRun, TheTimeBetweenAStopAndItsResumeDoesNotCount) {
   EXPECT_EQ(curves.changes[0].at, 2);
 }
 
+Json generation(int second, double pause) {
+  return Json::object({{"time", at(second)}, {"event", "generation"}, {"pause_seconds", pause}});
+}
+
 TEST(PlotRun, KnowsTheLongPauses) {
-  const auto generation = [](int second, double pause) {
-    return Json::object({{"time", at(second)}, {"event", "generation"}, {"pause_seconds", pause}});
-  };
   const RunCurves curves =
       curves_of({begins(10), window(12, 2.0), window(50, 1.0)}, {generation(11, 0.1), generation(48, 30)});
   ASSERT_EQ(curves.pauses.size(), 1u);
   EXPECT_EQ(curves.pauses[0].from, 8);
   EXPECT_EQ(curves.pauses[0].to, 38);
+}
+
+TEST(PlotRun, APauseLiesInTheStartThatItBelongsTo) {
+  const auto resumed = curves_of({begins(0), window(20, 2.0), begins(40), window(52, 1.0)}, {generation(50, 30)});
+  ASSERT_EQ(resumed.pauses.size(), 1u);
+  EXPECT_EQ(resumed.pauses[0].from, 20) << "where it was resumed";
+  for (const Json& late : {generation(36, 10), generation(50, 9)})
+    EXPECT_TRUE(curves_of({begins(0), window(20, 2.0), begins(40)}, {late}).pauses.empty()) << "behind the last line";
 }
 
 TEST(PlotRun, ChangesTellWhoJoinedLeftAndWasLost) {

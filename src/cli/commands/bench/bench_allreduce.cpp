@@ -321,14 +321,30 @@ void check_ranks(const std::vector<double>& all) {
   }
 }
 
+// Options that a simulation like this one does not read.
+void warn_of_idle_options(const config::OptionSet& set, bool changes, bool probes, Reporter& reporter) {
+  struct Need {
+    const char *option, *lack;
+    bool is_met;
+  };
+  const Need needs[] = {{"newcomers", "without --changes", changes}, {"state-megabytes", "without --changes", changes},
+                        {"plain-data", "without --ranks", probes},   {"rounds", "without --ranks", probes},
+                        {"by-tcp", "with --simulate", false},        {"mesh-ranks", "with --simulate", false}};
+  for (const Need& need : needs) {
+    if (set.chosen(need.option) && !need.is_met)
+      reporter.warn(fmt::format("--{} has no effect {}", need.option, need.lack));
+  }
+}
+
 ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet& set, Reporter& reporter) {
   check_ranks(options.ranks);
+  if (floats_of(options) < 1) throw UsageError(fmt::format("--megabytes: {} is less than a float", options.megabytes));
   if (set.chosen("simulate")) {
     check(options.simulation);
-    if (floats_of(options) < 1)
-      throw UsageError(fmt::format("--megabytes: {} is less than a float", options.megabytes));
+    const bool probes = set.chosen("ranks") && !options.ranks.empty();
+    warn_of_idle_options(set, options.simulation.changes, probes, reporter);
     std::optional<HostProbe> probe;
-    if (set.chosen("ranks") && !options.ranks.empty()) {
+    if (probes) {
       probe = HostProbe{.ranks = static_cast<int>(options.ranks.front()), .rounds = options.rounds};
     }
     return simulate(options.simulation, floats_of(options), options.rounded, options.compressions, probe, reporter);
@@ -336,6 +352,10 @@ ExitCode act(const AllReduceBenchOptions& options, const config::OptionSet& set,
   for (const char* name :
        {"link", "unevenness", "shards", "ranks-per-host", "plain-data", "changes", "newcomers", "state-megabytes"}) {
     if (set.chosen(name)) throw UsageError(fmt::format("--{} is of a simulation: give --simulate too", name));
+  }
+  if (options.ranks.empty() && options.mesh_ranks < 2) {
+    throw UsageError("--ranks and --mesh-ranks: there is nothing to measure",
+                     "give numbers of ranks, such as --ranks 2,3,4");
   }
   std::vector<Contest> contests;
   for (const double ranks : options.ranks) {

@@ -25,11 +25,13 @@ struct BenchCommand {
 void bind(config::OptionSet& set, BenchCommand& options) {
   options.data.threads = usable_cpus();
   set.group("Options").add("FILES", options.files, "record files: a prefix, a pattern, or names separated by commas");
-  set.add("--data-train", options.files, "same as FILES, under the name that `train` uses");
+  set.add("--data-train", options.files, "same as FILES, under the name that `train` uses").same_as = "FILES";
   set.add("--batch-size", options.batch_size, "N", "samples per batch", config::at_least(1));
   config::bind_data_threads(set, options.data);
-  set.add("--threads", options.data.threads, "N", "short name of --data-nthreads", data::kLoaderRanges.threads)
-      .by_machine = true;
+  config::Option& threads =
+      set.add("--threads", options.data.threads, "N", "short name of --data-nthreads", data::kLoaderRanges.threads);
+  threads.by_machine = true;
+  threads.same_as = "data-nthreads";
   config::bind_prefetch(set, options.data);
   config::bind_cache_decoded(set, options.data);
   set.add("--seconds", options.seconds, "N", "duration of the measurement in seconds", config::at_least(1));

@@ -204,9 +204,9 @@ Json document(const PrepareCommand& options, const data::PrepareResult& result) 
 void refuse_count_of_published(const PrepareCommand& options, const config::OptionSet& set) {
   for (const char* name : {"train-count", "val-count"}) {
     if (options.name.starts_with("shapes") || !set.chosen(name)) continue;
-    throw UsageError(
-        fmt::format("--{}: is for shapes only; {} has as many images as were published", name, options.name),
-        "leave it out");
+    throw UsageError(fmt::format("--{}: is for shapes and shapes-detection; {} has as many images as were published",
+                                 name, options.name),
+                     "leave it out");
   }
 }
 
@@ -228,14 +228,18 @@ void refuse_what_photographs_take(const PrepareCommand& options, const config::O
   if (options.name != "coco") refuse("coco-labels", "is for coco only", set);
 }
 
-void refuse_two_encodings(const PrepareCommand& options) {
+void let_stronger_encoding_decide(PrepareCommand& options, const config::OptionSet& set) {
   if (!options.raw || options.encoding == kAuto || options.encoding == "raw") return;
-  throw UsageError(fmt::format("--raw and --encoding {}: both choose the encoding", options.encoding),
-                   "give one of them");
+  if (config::first_decides(set, "raw", "encoding", "both choose the encoding")) {
+    options.encoding = kAuto;
+  } else {
+    options.raw = false;
+  }
 }
 
-ExitCode act(const PrepareCommand& options, const config::OptionSet& set, Reporter& reporter) {
-  refuse_two_encodings(options);
+ExitCode act(const PrepareCommand& given, const config::OptionSet& set, Reporter& reporter) {
+  PrepareCommand options = given;
+  let_stronger_encoding_decide(options, set);
   refuse_count_of_published(options, set);
   refuse_what_photographs_take(options, set);
   const bool far = data::is_remote(options.out);

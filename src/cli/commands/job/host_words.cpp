@@ -31,16 +31,6 @@ bool is_listed_in(std::string_view file, const std::string& name) {
                                              [&](const elastic::HostLine& host) { return host.name == name; });
 }
 
-// The command of a message "... (if the new key is right, forget the old one: ssh-keygen -R ...)"; empty: it has none.
-std::string_view key_command_in(std::string_view reason) {
-  const std::size_t begin = reason.find("ssh-keygen -R ");
-  if (begin == reason.npos) return {};
-  bool is_quoted = false;  // quoted names may hold brackets
-  std::size_t end = begin;
-  for (; end < reason.size() && (is_quoted || reason[end] != ')'); ++end) is_quoted ^= reason[end] == '\'';
-  return reason.substr(begin, end - begin);
-}
-
 }  // namespace
 
 std::vector<std::string> host_names(const std::string& words) { return without_repetitions(split(words, ' ')); }
@@ -67,10 +57,6 @@ void check_new_lines(const std::vector<std::string>& lines, const Json& list, st
   for (const std::string& line : lines) text = elastic::with_host(text, line);
 }
 
-std::string next_for_host(std::string_view reason, const std::string& next) {
-  const std::string_view command = key_command_in(reason);
-  if (command.empty() || next.find(command) != next.npos) return next;
-  return next.empty() ? std::string(command) : fmt::format("{}; or {}", command, next);
-}
+std::string goodput_text(double percent) { return percent > 0 ? fmt::format("{:.0f} %", percent) : "-"; }
 
 }  // namespace dtrain::cli

@@ -1,4 +1,4 @@
-// The hosts that `dtrain hosts` commands name.
+// The hosts that `dtrain hosts` commands name, and what they say of them.
 #pragma once
 
 #include <string>
@@ -18,8 +18,7 @@ std::vector<std::string> host_lines(const std::string& words);
 // host_worker; an empty one is not known. Drained hosts, and those that are leaving, are left to the coordinator. Pure.
 void check_new_lines(const std::vector<std::string>& lines, const Json& list, std::string_view file);
 
-// The `next` of a host in the list, given its reason: for a host key that changed, the command that forgets the old
-// key, which the reason names, before `next`. Pure.
-std::string next_for_host(std::string_view reason, const std::string& next);
+// "93 %"; "-" for 0, as which one that was not measured is given.
+std::string goodput_text(double percent);
 
 }  // namespace dtrain::cli

@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <dtrain/base/text.hpp>
-#include <dtrain/base/with_flags.hpp>
 
 #include "cli/command.hpp"
 #include "cli/commands/job/host_words.hpp"
@@ -67,11 +66,12 @@ std::string state_text(const Json& document) {
 
 void answer_table(const Json& document, Reporter& reporter) {
   if (const std::string text = state_text(document); !text.empty()) reporter.answer(text);
-  reporter.answer(fmt::format("generation {}, {}, {}{:.0f} samples/sec, {} samples seen, goodput {:.0f} %",
+  const Json& percent = document.at("goodput_percent");  // null: not measured
+  reporter.answer(fmt::format("generation {}, {}, {}{:.0f} samples/sec, {} samples seen, goodput {}",
                               document.at("generation").dump(),
                               count_text(document.at("workers").as_integer(), "worker"), step_size_text(document),
                               document.at("samples_per_second").as_number(), document.at("samples_seen").dump(),
-                              document.at("goodput_percent").as_number()));
+                              goodput_text(percent.is_number() ? percent.as_number() : 0)));
   const auto& hosts = document.at("hosts").as_array();
   std::vector<std::vector<std::string>> rows{{"HOST", "STATE", "RANKS", "PIDS", "ADDRESS", "SAMPLES/S"}};
   for (const Json& host : hosts) rows.push_back(row_of(host));
@@ -83,33 +83,9 @@ void answer_table(const Json& document, Reporter& reporter) {
   }
 }
 
-// The coordinator's advice names no folder, because each user may call it otherwise.
-std::string with_folder(const std::string& advice, const job::JobFolder& job) {
-  constexpr std::string_view kProgram = "dtrain ";
-  const bool is_command = advice.starts_with(kProgram) && job.path != ".";
-  return is_command ? job.command(std::string_view(advice).substr(kProgram.size())) : advice;
-}
-
-// Reasons and advice of libraries name settings.
-void name_flags(Json& document, const job::JobFolder& job) {
-  Json hosts = Json::array();
-  for (Json host : document.at("hosts").as_array()) {
-    for (const char* key : {"reason", "next"}) {
-      if (const std::string text = text_of_member(host, key); text != "-")
-        host[key] = with_folder(with_flags(text), job);
-    }
-    if (const Json* next = host.find("next"); next && next->is_string())
-      host["next"] = next_for_host(text_of_member(host, "reason"), next->as_string());
-    hosts.push_back(std::move(host));
-  }
-  document["hosts"] = std::move(hosts);
-  if (const std::string text = text_of_member(document, "state_reason"); text != "-")
-    document["state_reason"] = with_flags(text);
-}
-
 ExitCode act(const ListCommand& options, const config::OptionSet&, Reporter& reporter) {
-  Json document = job::ask_coordinator(options.job, Json::object({{"ask", "list"}}));
-  name_flags(document, options.job);
+  const Json document =
+      job::list_for_user(job::ask_coordinator(options.job, Json::object({{"ask", "list"}})), options.job);
   if (reporter.json()) {
     reporter.answer_json(document);
   } else {

@@ -14,6 +14,16 @@ struct JobsListCommand {
 
 void bind(config::OptionSet& set, JobsListCommand& options) { bind_queue(set, options.queue); }
 
+// Submissions and runners leave these in a queue that has no job any more.
+void require_queue(const Path& folder) {
+  for (const char* name : {"submit.lock", "runner.lock", "last-number"}) {
+    if (is_listed(folder / name)) return;
+  }
+  throw UsageError(
+      fmt::format("--job-queue {}: is no queue: it holds no job, and none of a queue's files", folder.string()),
+      "give the folder that was given to `dtrain train --detach --job-queue`");
+}
+
 std::vector<std::string> row_of(const job::QueuedJob& job) {
   if (!job.spec) return {std::to_string(job.number), state_name(job), "-", "-", "-", printable_word(job.problem)};
   const std::string why = job.record.why.empty() ? "" : fmt::format("  ({})", job.record.why);
@@ -26,6 +36,7 @@ ExitCode act(const JobsListCommand& options, const config::OptionSet& set, Repor
   job::JobQueue queue = open_queue(options.queue, set);
   const std::vector<job::QueuedJob> jobs = queue.read();
   const bool has_runner = queue.has_runner();
+  if (options.queue.folder && jobs.empty()) require_queue(queue.folder());
   if (reporter.json()) {
     Json list = Json::array();
     for (const job::QueuedJob& job : jobs) list.push_back(job_json(job));

@@ -152,12 +152,11 @@ class Answers {
   std::size_t path_width_ = 4, class_width_ = 5, problems_ = 0;
 };
 
-void check(const PredictCommand& options, const Reporter& reporter) {
+void check(const PredictCommand& options) {
   if (options.objects.results.has_value() != options.objects.annotations.has_value()) {
     throw UsageError("--coco-results and --annotations need each other",
                      "for example: --coco-results found.json --annotations instances_val2017.json");
   }
-  if (options.csv && reporter.json()) throw UsageError("--csv and --json: both choose the form", "give one of them");
   if (options.out_dir) {
     require_on_this_machine({"--out-dir", *options.out_dir}, "folder");
     refuse_folder_of_inputs({"--out-dir", *options.out_dir}, "PATH", options.pictures);
@@ -314,7 +313,7 @@ std::string hint_of_unreadable(const Path& prefix, const std::vector<Path>& file
 
 ExitCode act(const PredictCommand& given, const config::OptionSet& set, Reporter& reporter) {
   PredictCommand options = given;
-  check(options, reporter);
+  check(options);
   const train::Checkpoint checkpoint = load_network(options, set, reporter);
   const auto store = std::make_shared<net::ObjectStore>();
   const ListedPictures listed = list_pictures(options.pictures, store);

@@ -130,7 +130,7 @@ train::TrainResult train_here(const job::TrainRun& run, data::Loader& training, 
   const auto membership = elastic::make_fixed_membership(comm::make_single());
   train::TrainerOptions options = config::trainer_options(run.options, run.dtype);
   options.store = run.remote.store;
-  options.same_bits = run.backend->same_bits();
+  options.same_bits = job::has_same_bits(run);
   try {
     return train::train(run.graph, executable, training, validation, *membership, options,
                         run.start ? &*run.start : nullptr, observer);
@@ -192,18 +192,21 @@ ExitCode train_alone(const config::TrainOptions& options, const config::OptionSe
     if (records) records->fail(error);
     throw;
   }
-  if (records) records->end(result);
+  const std::optional<train::Diverged> broken = train::divergence_at_end(result, job::has_same_bits(run));
+  if (records) broken ? records->fail(*broken) : records->end(result);
   for (const data::Loader* loader : {training.get(), validation.get()}) {
     if (loader && loader->bad_records() > 0) watch.observers().on_warning(loader->bad_records_warning());
   }
   throw_if_stopped(result, resumable);
   refuse_loss(result, count_text(result.cursor.epoch, "epoch") + " trained, but ", resumable);
   watch.end(result);
+  if (broken) throw train::Diverged(*broken);
   return ExitCode::ok;
 }
 
 ExitCode train_anywhere(const config::TrainOptions& given, const config::OptionSet& set, Reporter& reporter) {
   config::TrainOptions options = given;
+  job::drop_hosts_of_node(set, options, reporter);
   const int workers = config::workers_of_host(options.compute);
   options.job.slots = workers > 1 ? workers : 0;  // one leaves it to the list of hosts
   job::settle_queue(options.job, set);

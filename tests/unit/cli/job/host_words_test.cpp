@@ -50,13 +50,9 @@ TEST(HostWords, OneThatHasLeftOrIsLeavingIsTheCoordinatorsDecision) {
   EXPECT_EQ(refusal_of_lines({"h3"}, list, "h1\nh2\nh3\n"), "h3 is in the host list already");
 }
 
-TEST(NextForHost, OfAChangedHostKeyIsToForgetTheOldOne) {
-  const std::string remove = "dtrain hosts remove h3", forget = "ssh-keygen -R '[h3]:2222' -f '/a (b)/known_hosts'";
-  const std::string reason = "failed (its host key changed (forget the old one: " + forget + ")), tried again in 4 s";
-  EXPECT_EQ(next_for_host(reason, remove), forget + "; or " + remove);
-  EXPECT_EQ(next_for_host(reason, next_for_host(reason, remove)), forget + "; or " + remove);
-  EXPECT_EQ(next_for_host(reason, ""), forget);
-  EXPECT_EQ(next_for_host("failed: no route to host", remove), remove);
+TEST(GoodputText, IsNoNumberBeforeItWasMeasured) {
+  EXPECT_EQ(goodput_text(0), "-");
+  EXPECT_EQ(goodput_text(93.4), "93 %");
 }
 
 }  // namespace

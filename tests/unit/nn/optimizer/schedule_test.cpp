@@ -66,6 +66,7 @@ TEST(Schedule, WarmUpsRiseByTheirNames) {
   const Schedule from_zero{.base = 2, .warmup_epochs = 4, .warmup_start = 0.0};
   EXPECT_EQ(from_zero.rate(0, kEpoch), 0);
   EXPECT_THROW(require_valid(Schedule{.base = 2, .warmup_epochs = 4, .warmup_start = 2.5}), UsageError);
+  EXPECT_NO_THROW(require_valid(Schedule{.base = 2, .warmup_start = 2.5})) << "without a warm-up it has no effect";
   EXPECT_THROW(require_valid(Schedule{.base = 2, .warmup_epochs = 4, .warmup_start = -1.0}), UsageError);
 }
 

@@ -51,7 +51,7 @@ std::vector<SeenHost> Site::on_all(const std::vector<cluster::RegisteredHost>& h
       targets, {.ssh = options}, [&](std::size_t host, net::SshSession& session) { seen[host].facts = work(session); },
       [&](std::size_t host, const auto& failure, auto) {
         if (!failure) return;
-        seen[host].why = launcher::reason_of(net::to_string(targets[host]), Error(failure->what));
+        seen[host].why = launcher::start_failure(net::to_string(targets[host]), Error(failure->what)).reason;
         seen[host].hint = failure->hint;
       });
   return seen;
