@@ -81,7 +81,7 @@ std::vector<double> number_list(const std::string& text) {
 }
 
 std::vector<double> ascending_numbers(const std::string& text) {
-  const std::vector<double> numbers = number_list(text);
+  std::vector<double> numbers = number_list(text);
   double last = 0;
   for (const double number : numbers) {
     if (number <= last)

@@ -16,7 +16,7 @@ run data prepare shapes --out raw --train-count 40 --val-count 20
 check "raw records of an earlier version will do" says "already complete"
 run data prepare shapes --out raw --raw --encoding png
 check "two encodings are a usage error" exits 2
-check "which names both" says "--raw and --encoding png"
+check "which names both" says "--raw and --encoding: both choose the encoding"
 run data prepare shapes --out d --train-count 40 --val-count 20
 check "prepare can be run again" says "already complete"
 for option in "--shards 2" "--resize 64" "--quality 90" "--coco-labels boxes"; do

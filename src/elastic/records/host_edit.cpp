@@ -1,6 +1,8 @@
 #include "host_edit.hpp"
 
 #include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -82,11 +84,17 @@ void write_back(std::string& text, const std::vector<HostLine>& present, int slo
                   join(lacking, ", ")));
 }
 
+// A link of another user could lead root to any file.
+bool is_trusted_link(const Path& file) {
+  struct stat link {};
+  return ::lstat(file.c_str(), &link) == 0 && S_ISLNK(link.st_mode) && (link.st_uid == ::geteuid() || link.st_uid == 0);
+}
+
 // The file that links lead to, also where it is missing.
 Path link_target(Path file) {
   constexpr int kMostLinks = 40;  // as many as the kernel follows
   std::error_code none;
-  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, none); ++links) {
+  for (int links = 0; links < kMostLinks && is_trusted_link(file); ++links) {
     file = file.parent_path() / std::filesystem::read_symlink(file, none);
   }
   return file;

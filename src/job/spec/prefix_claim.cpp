@@ -257,8 +257,9 @@ PrefixClaim claim_for(const Path& prefix, const config::JobOptions& job, Reporte
 
 std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                         Reporter& reporter) {
+  if (options.test_io) return std::nullopt;  // it saves nothing
   if (!options.model_prefix) {
-    if (!options.benchmark && !options.test_io && options.epochs > 0)
+    if (!options.benchmark && options.epochs > 0)
       reporter.note("Without --model-prefix no checkpoint is written: the trained weights are gone at the end");
     return std::nullopt;
   }

@@ -20,8 +20,9 @@ struct PrefixClaim {
 // Before anything is trained: refuses to train over checkpoints that the run does not continue, and over parameters in
 // MXNet's format that it does not begin with (--force does both), finds out whether checkpoints can be written, removes
 // temporary files of killed processes. With --dry-run it only refuses, and makes no file. While the result lives, no
-// other run writes under the prefix that sees the same file; nullopt behind a URL. A run is also refused while a job
-// goes on that began with this prefix, whichever machine coordinates it now. Throws UsageError, Error.
+// other run writes under the prefix that sees the same file; nullopt behind a URL, and for --test-io. A run is also
+// refused while a job goes on that began with this prefix, whichever machine coordinates it now. Throws UsageError,
+// Error.
 std::optional<PrefixClaim> claim_prefix(const config::TrainOptions& options, const train::SharedStore& store,
                                         Reporter& reporter);
 

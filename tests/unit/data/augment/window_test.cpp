@@ -263,8 +263,10 @@ TEST(Augment, TakesARandomWindowOfTheWarpedAndPaddedPicture) {
 TEST(Augment, RefusesWhatAWindowOfRandomSizeCannotBeHadWith) {
   expect_error<UsageError>([] { check_augment({.random_resized_crop = true, .max_random_scale = 2}); }, "combined");
   expect_error<UsageError>([] { check_augment({.resize = 256, .random_resized_crop = true}); }, "combined");
-  expect_error<UsageError>([] { check_augment({.min_random_area = 0.5f, .max_random_area = 0.4f}); },
-                           "setting 'min-random-area'");
+  Augment areas{.random_resized_crop = true, .min_random_area = 0.5f, .max_random_area = 0.4f};
+  expect_error<UsageError>([&] { check_augment(areas); }, "setting 'min-random-area'");
+  areas.random_resized_crop = false;
+  EXPECT_NO_THROW(check_augment(areas)) << "they have no effect";
 }
 
 TEST(ShrunkJpeg, IsWhatResizingTheWholeGives) {

@@ -112,6 +112,17 @@ TEST_F(HostEditTest, WritesToTheFileThatALinkLeadsTo) {
   }
 }
 
+TEST_F(HostEditTest, FollowsNoLinkOfAnotherUser) {
+  if (::geteuid() != 0) GTEST_SKIP() << "only root may give a link to another user";
+  const Path target = folder_ / "target";
+  write_file_atomic(target, whole_);
+  std::filesystem::create_symlink(target, file_);
+  ASSERT_EQ(::lchown(file_.c_str(), 65'534, static_cast<gid_t>(-1)), 0);
+  edit(R"({"add": ["w4"]})");
+  EXPECT_FALSE(std::filesystem::is_symlink(file_));
+  EXPECT_EQ(read_file(target), whole_);
+}
+
 TEST_F(HostEditTest, LeavesTheJobAHost) {
   write_file_atomic(file_, whole_);
   EXPECT_THROW(edit(R"({"remove": ["w1", "w2", "w3"], "any_number": true})"), UsageError);
