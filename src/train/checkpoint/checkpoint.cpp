@@ -188,7 +188,8 @@ void use_average(Checkpoint& checkpoint) {
 Path save_checkpoint(const CheckpointName& name, const Checkpoint& checkpoint, const SharedStore& store) {
   const std::vector<NamedTensor> tensors = state_tensors(checkpoint.graph, checkpoint.state);
   const std::string header = safetensors_header(tensors, Json::object({{"format", "dtrain"}}));
-  const Path data_file = name.stem() + ".safetensors", manifest_file = name.stem() + ".json";
+  Path data_file = name.stem() + ".safetensors";
+  const Path manifest_file = name.stem() + ".json";
   const DataFile about{bytes_in(header, tensors), sha256_hex(bytes_of(header))};
   const std::string text = write_manifest(checkpoint, about, hash_tensors(tensors));
   if (is_far(name.prefix)) {
