@@ -13,7 +13,7 @@ namespace dtrain::data {
 
 // Images above this many pixels are refused: a damaged size must not ask for all memory.
 inline constexpr std::uint64_t kMaxPixels = 1u << 28;
-inline constexpr int kMostShorterEdge = 1 << 14;  // of a square of so many
+inline constexpr int kMostShorterEdge = 1 << 14;  // the edge of a square with kMaxPixels
 static_assert(std::uint64_t{kMostShorterEdge} * kMostShorterEdge == kMaxPixels);
 
 struct Image {
