@@ -333,8 +333,8 @@ std::vector<std::string> resolve_globals(CommandTree& tree, const Command* comma
   return warnings;
 }
 
-// Reads a second name of an option. The weaker of the two counts as not given; as strong ones must say the same.
-// Variables may not: those of a cluster are there without the user's doing, and the second name decides.
+// Reads a second name of an option. The name from the weaker source counts as not given. Two flags, or two entries of
+// one file, must agree. Of two variables the second name decides: a cluster sets some without the user's doing.
 static void apply_second_name(config::Option& option, config::Option& first, const std::vector<ConfigFile>& files,
                               const std::string& section) {
   const std::string before = first.show();

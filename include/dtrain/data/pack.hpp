@@ -59,7 +59,7 @@ struct PackList {
 
 // Reasons of PackList::skipped that point to a mistake in the source.
 inline constexpr const char* kListedTwice = "listed more than once";
-inline constexpr const char* kNamedByNoRow = "no row names a picture in it";  // of folders
+inline constexpr const char* kNamedByNoRow = "no row names a picture in it";  // why a folder is left out
 inline constexpr const char* kLeadsBack = "a link that leads back to a folder above it";
 
 // Whether files that end so (".tiff") are pictures that dtrain does not read.

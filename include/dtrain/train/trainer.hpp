@@ -228,7 +228,7 @@ class Diverged : public Error {
   bool same_bits_;
 };
 
-// Of a complete run whose weights give no finite loss of the validation data.
+// The error of a complete run whose weights give no finite loss on the validation data; nullopt: any other run.
 std::optional<Diverged> divergence_at_end(const TrainResult& result, bool same_bits);
 
 // Runs until options.epochs are complete or no evaluation was better for long (early_stop), or the membership says that

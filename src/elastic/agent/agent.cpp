@@ -104,7 +104,8 @@ class Agent {
                 }};
   }
 
-  // An end that nobody asked for. run() throws the reason where no coordinator has welcomed this agent.
+  // An end that neither the coordinator nor a signal asked for. run() throws the reason where no coordinator has
+  // welcomed this agent.
   void note_end(const std::string& reason) {
     if (is_ending() || !joined_ || !options_.on_note) return;
     options_.on_note(fmt::format("{}: its agent ends: {}", options_.order.host, reason));

@@ -149,7 +149,7 @@ void write_coordinator(const JobFolder& folder, const CoordinatorFile& file) {
   write_file_atomic(folder.coordinator(), json.dump() + "\n", kOwnerOnly);
 }
 
-// Empty: another process held it for so long.
+// Returns no descriptor if another process holds the lock for as long as `patience`.
 static FileDescriptor lock_alone(const Path& path, std::string_view option, unsigned permissions,
                                  std::chrono::milliseconds patience) {
   FileDescriptor fd = create_lock(path, option, permissions);

@@ -92,7 +92,7 @@ class FileLock {
   // gets these permissions, less the umask.
   static std::optional<FileLock> take(const Path& path, std::string_view option = "--job-dir",
                                       unsigned permissions = 0666);
-  // The same at once, for who tries again or goes on without it.
+  // The same without waiting, for callers that try again or go on without the lock.
   static std::optional<FileLock> take_now(const Path& path, std::string_view option = "--job-dir",
                                           unsigned permissions = 0666);
   // Held together with others that share it. Throws Error if the file cannot be created or locked, or another process

@@ -18,7 +18,7 @@ std::vector<std::string> host_lines(const std::string& words);
 // host_worker; an empty one is not known. Drained hosts, and those that are leaving, are left to the coordinator. Pure.
 void check_new_lines(const std::vector<std::string>& lines, const Json& list, std::string_view file);
 
-// "93 %"; "-" for 0, as which one that was not measured is given.
+// "93 %"; "-" for 0, which stands for a goodput that was not measured.
 std::string goodput_text(double percent);
 
 }  // namespace dtrain::cli
